@@ -1,6 +1,9 @@
 package envelope
 
-import "math"
+import (
+	"math"
+	"strconv"
+)
 
 // NoTime is the EventTime of an event whose source time is not known in UTC.
 const NoTime int64 = math.MinInt64
@@ -43,4 +46,52 @@ type Event struct {
 	Kind       Kind    //
 	Identity   []Level // in the order the dataset declares
 	Body       []byte  //
+}
+
+// String is the word on the wire: good, uncertain or bad.
+func (q Quality) String() string {
+	switch q {
+	case Good:
+		return "good"
+	case Uncertain:
+		return "uncertain"
+	case Bad:
+		return "bad"
+	}
+	panic("BUG: unknown quality " + strconv.Itoa(int(q)))
+}
+
+// ParseQuality reads the word that String writes; ok is false for anything else.
+func ParseQuality(s []byte) (q Quality, ok bool) {
+	switch string(s) {
+	case "good":
+		return Good, true
+	case "uncertain":
+		return Uncertain, true
+	case "bad":
+		return Bad, true
+	}
+	return Good, false
+}
+
+// String is the word on the wire: record or raw.
+func (k Kind) String() string {
+	switch k {
+	case Record:
+		return "record"
+	case Raw:
+		return "raw"
+	}
+	panic("BUG: unknown kind " + strconv.Itoa(int(k)))
+}
+
+// Level returns the value of the identity level with this name; ok is false if the event has no such level. The
+// first level of a name counts.
+func (e *Event) Level(name string) (value []byte, ok bool) {
+	for i := range e.Identity {
+		if string(e.Identity[i].Name) == name {
+			return e.Identity[i].Value, true
+		}
+	}
+	return nil, false
 }
