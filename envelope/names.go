@@ -16,17 +16,16 @@ type names struct {
 }
 
 type slot struct {
-	round  uint32
-	object uint32 // the object the name is in
-	hash   uint32
-	start  uint32 // of the name in the record, or in the arena
-	size   uint32 // in bytes, with inArena set or not
+	round uint32
+	hash  uint32 // of the name and the object it is in
+	start uint32 // of the name in the record, or in the arena
+	size  uint32 // in bytes, with inArena set or not
 }
 
 const (
 	inArena    = 1 << 31
 	firstSlots = 64      // enough for 32 names, which is most records
-	keepSlots  = 4 << 10 // 80 KiB: what a Writer may keep for the next event
+	keepSlots  = 4 << 10 // 64 KiB: what a Writer may keep for the next event
 	keepArena  = 64 << 10
 	maxRecord  = 1<<31 - 1 // bytes of a record, so that positions and sizes fit a slot
 )
@@ -68,16 +67,18 @@ func (n *names) add(src []byte, m *members, key []byte, object uint32) bool {
 	if 2*n.used >= len(n.slots) {
 		n.grow()
 	}
-	h := uint32(maphash.Bytes(seed, key)) + object*0x9e3779b9 // spreads equal names of a list's objects
+	// The factor is odd, so equal names of two objects have unequal hashes: equal hash and equal name mean the same
+	// object. It is 2^32 over the golden ratio, which spreads the names of a list's objects well.
+	h := uint32(maphash.Bytes(seed, key)) + object*0x9e3779b9
 	mask := uint32(len(n.slots) - 1)
 	at := h & mask
 	for ; n.slots[at].round == n.round; at = (at + 1) & mask {
 		s := &n.slots[at]
-		if s.hash == h && s.object == object && string(n.name(src, s)) == string(key) {
+		if s.hash == h && string(n.name(src, s)) == string(key) {
 			return false
 		}
 	}
-	s := slot{round: n.round, object: object, hash: h, start: uint32(m.keyStart), size: uint32(len(key))}
+	s := slot{round: n.round, hash: h, start: uint32(m.keyStart), size: uint32(len(key))}
 	if m.escaped {
 		s.start, s.size = uint32(len(n.arena)), s.size|inArena
 		n.arena = n.arena[:len(n.arena)+len(key)] // where unescape has left it

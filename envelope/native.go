@@ -21,9 +21,6 @@ const (
 	nameQuality    = "_quality_status"
 )
 
-// lineageSize is the most that the lineage takes: its names and punctuation, an id, two times, the longest quality.
-const lineageSize = len(`"_event_id":"",`) + 32 + len(`"_ingest_time":"",`) + 30 + len(`"_event_time":"",`) + 30 + len(`"_quality_status":"uncertain"`)
-
 // isLineage tells whether a name belongs to the lineage.
 func isLineage(name []byte) bool {
 	if len(name) == 0 || name[0] != '_' {
@@ -54,12 +51,10 @@ func taken(name []byte, e *Event, n int) bool {
 // identity level is a *RejectError, and dst comes back as it was.
 func AppendPrefix(dst []byte, e *Event) ([]byte, error) { return appendPrefix(dst, e, math.MaxInt) }
 
-// appendPrefix never appends more than limit bytes.
+// appendPrefix returns at most limit bytes more; the lineage, which has about 160, may have been written before that
+// is known, identity levels are measured first.
 func appendPrefix(dst []byte, e *Event, limit int) ([]byte, error) {
 	start := len(dst)
-	if limit < lineageSize {
-		return dst, tooLarge(limit)
-	}
 	dst = append(dst, `"_event_id":"`...)
 	dst = AppendID(dst, e.ID)
 	dst = append(dst, `","_ingest_time":`...)
@@ -69,13 +64,17 @@ func appendPrefix(dst []byte, e *Event, limit int) ([]byte, error) {
 	dst = append(dst, `,"_quality_status":"`...)
 	dst = append(dst, e.Quality.String()...)
 	dst = append(dst, '"')
+	if len(dst)-start > limit {
+		return dst[:start], tooLarge(limit)
+	}
 	for i := range e.Identity {
 		l := &e.Identity[i]
 		if taken(l.Name, e, i) {
 			continue
 		}
 		room := limit - (len(dst) - start) - len(`,"":""`)
-		if quotedSize(l.Name, room) > room || quotedSize(l.Value, room-quotedSize(l.Name, room)) > room-quotedSize(l.Name, room) {
+		room -= quotedSize(l.Name, room)
+		if room < quotedSize(l.Value, room) {
 			return dst[:start], tooLarge(limit)
 		}
 		if !utf8.Valid(l.Name) || !utf8.Valid(l.Value) {
@@ -96,7 +95,7 @@ func tooLarge(limit int) error {
 // quotedSize returns the size of s as a JSON string without its quotes, exactly or anything above limit.
 func quotedSize(s []byte, limit int) int {
 	n := len(s)
-	if n > limit || n <= limit/6 { // six bytes, \u00xx, are the most a byte can take
+	if n > limit {
 		return n
 	}
 	for _, c := range s {
@@ -131,6 +130,9 @@ type cut struct{ from, to int }
 func (w *Writer) AppendNative(dst []byte, e *Event, limit int) ([]byte, error) {
 	if e.Kind != Record {
 		return dst, reject(NotARecord, "a %s event has no fields: give the sink a module that renders it", e.Kind)
+	}
+	if limit < len("{}") { // also keeps what is computed from it from overflowing
+		return dst, tooLarge(limit)
 	}
 	if len(e.Body) > maxRecord {
 		return dst, reject(TooLarge, "the record has %d bytes", len(e.Body))

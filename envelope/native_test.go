@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func checkLimit(t *testing.T, w *Writer, e *Event, want []byte) {
 	if err != nil || !bytes.Equal(got[3:], want) || &got[0] != &dst[0] {
 		t.Fatalf("limit %d: %v", len(want), err)
 	}
-	for _, limit := range []int{len(want) - 1, len(want) / 2, 1, 0, -1} {
+	for _, limit := range []int{len(want) - 1, len(want) / 2, 1, 0, -1, math.MinInt} {
 		var r *RejectError
 		dst := make([]byte, 3)
 		got, err := w.AppendNative(dst, e, limit)
@@ -148,6 +149,21 @@ func TestNativeLimitOfIdentity(t *testing.T) {
 		e.Identity = levels("a", value, value, "b")
 		want, err := w.AppendNative(nil, e, 1<<20)
 		if err != nil {
+			t.Fatal(err)
+		}
+		checkLimit(t, &w, e, want)
+		e.Body = []byte(`{}`) // nothing behind the identity to notice what passed the limit
+		if want, err = w.AppendNative(nil, e, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		checkLimit(t, &w, e, want)
+		for limit := range len(want) {
+			if got, err := w.AppendNative(nil, e, limit); err == nil || len(got) != 0 {
+				t.Fatalf("limit %d of %d: %d bytes", limit, len(want), len(got))
+			}
+		}
+		e.EventTime, e.Quality, e.Identity = NoTime, Good, nil
+		if want, err = w.AppendNative(nil, e, 1<<20); err != nil {
 			t.Fatal(err)
 		}
 		checkLimit(t, &w, e, want)

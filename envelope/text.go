@@ -78,15 +78,25 @@ func AppendTime(dst []byte, ns int64) []byte {
 		days, clock = days-1, clock+day
 	}
 	y, m, d := civil(days)
-	dst = append(dst, '"')
-	dst = appendDigits(dst, y, 4)
-	dst = appendDigits(append(dst, '-'), m, 2)
-	dst = appendDigits(append(dst, '-'), d, 2)
-	dst = appendDigits(append(dst, 'T'), clock/3600, 2)
-	dst = appendDigits(append(dst, ':'), clock/60%60, 2)
-	dst = appendDigits(append(dst, ':'), clock%60, 2)
-	dst = appendDigits(append(dst, '.'), frac, 9)
-	return append(dst, 'Z', '"')
+	b := [32]byte([]byte(`"0000-00-00T00:00:00.000000000Z"`))
+	put2(b[1:], y/100)
+	put2(b[3:], y%100)
+	put2(b[6:], m)
+	put2(b[9:], d)
+	put2(b[12:], clock/3600)
+	put2(b[15:], clock/60%60)
+	put2(b[18:], clock%60)
+	put2(b[21:], frac/10_000_000)
+	put2(b[23:], frac/100_000%100)
+	put2(b[25:], frac/1000%100)
+	put2(b[27:], frac/10%100)
+	b[29] = byte('0' + frac%10)
+	return append(dst, b[:]...)
+}
+
+// put2 writes two digits.
+func put2(b []byte, v int64) {
+	b[0], b[1] = byte('0'+v/10), byte('0'+v%10)
 }
 
 // civil turns days since 1970-01-01 into a date of the Gregorian calendar. Years are counted from 1 March of year 0,
@@ -105,14 +115,4 @@ func civil(days int64) (year, month, day int64) {
 		return year, m + 3, day
 	}
 	return year + 1, m - 9, day
-}
-
-// appendDigits appends v with leading zeros.
-func appendDigits(dst []byte, v int64, width int) []byte {
-	var room [9]byte
-	for i := width - 1; i >= 0; i-- {
-		room[i] = byte('0' + v%10)
-		v /= 10
-	}
-	return append(dst, room[:width]...)
 }
