@@ -1,0 +1,270 @@
+package spool
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// formatVersion is the layout of FORMAT.md.
+const formatVersion = 1
+
+// Names of files, buckets and keys on disk.
+const (
+	fileDB   = "spool.db"
+	fileNew  = "spool.db.new" // a database being made; never holds an event
+	fileLock = "lock"
+)
+
+var (
+	bucketState   = []byte("state")
+	bucketRows    = []byte("rows")
+	bucketOffsets = []byte("offsets")
+	bucketFloors  = []byte("floors")
+	bucketDamaged = []byte("damaged")
+
+	keyFormat = []byte("format")
+	keyEpoch  = []byte("epoch")
+	keyLast   = []byte("last")
+)
+
+// fillPercent leaves a twentieth of each page: rowTarget is made for it.
+const fillPercent = 0.95
+
+// VersionError says that the folder was written by another version of the program.
+type VersionError struct {
+	Path      string
+	Found     uint32
+	Supported uint32
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("open spool %s: its format is %d, this program reads %d: run the version that wrote it until it is empty", e.Path, e.Found, e.Supported)
+}
+
+// LockedError says that another process has the folder open.
+type LockedError struct {
+	Path string
+	PID  int // of the other process, 0 if it did not say
+}
+
+func (e *LockedError) Error() string {
+	who := "another process"
+	if e.PID > 0 {
+		who = "process " + strconv.Itoa(e.PID)
+	}
+	return fmt.Sprintf("open spool %s: %s has it open: stop it first, or use another data_dir", e.Path, who)
+}
+
+// Open opens the spool in dir, or makes a new one, and brings it into a state that Run can go on from. Damage
+// does not stop it: a database that cannot be read at all is moved aside under a name that says so, logged and
+// reported by Stats, and a new one begins. It starts no goroutine. Errors to tell apart: *LockedError,
+// *VersionError.
+func Open(dir string, opt Options) (*Spool, error) {
+	if opt.MaxBytes == 0 {
+		opt.MaxBytes = DefaultMaxBytes
+	}
+	if opt.MaxBytes < MinMaxBytes {
+		return nil, fmt.Errorf("open spool: max_bytes is %d, at least %d are needed", opt.MaxBytes, MinMaxBytes)
+	}
+	opt.Sinks = slices.Clone(opt.Sinks)
+	for i, name := range opt.Sinks {
+		if name == "" || len(name) > bbolt.MaxKeySize || slices.Contains(opt.Sinks[:i], name) {
+			return nil, fmt.Errorf("open spool: sink %q: names are not empty and not given twice", name)
+		}
+	}
+	s := &Spool{opt: opt, log: opt.Logger, wake: make(chan struct{}, 1)}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if err := makeDir(dir); err != nil {
+		return nil, fmt.Errorf("open spool: %w", err)
+	}
+	var err error
+	if s.lock, err = lockFile(filepath.Join(dir, fileLock)); err != nil {
+		var locked *LockedError
+		if errors.As(err, &locked) {
+			locked.Path = dir
+			return nil, err
+		}
+		return nil, fmt.Errorf("open spool: %w", err)
+	}
+	if err := s.open(dir); err != nil {
+		if s.db != nil {
+			_ = s.db.Close() // the first error is the one to tell
+		}
+		_ = s.lock.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// open works under the lock.
+func (s *Spool) open(dir string) error {
+	path := filepath.Join(dir, fileDB)
+	_, err := os.Stat(path)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return fmt.Errorf("open spool: %w", err)
+	}
+	if !missing {
+		if err := inspect(path); err != nil {
+			var damage *DamageError
+			if !errors.As(err, &damage) {
+				return err
+			}
+			if s.stats.SetAside, err = moveAside(path); err != nil {
+				return err
+			}
+			s.log.Error("spool could not be read and was moved aside; events in it that had no outcome yet are in that file only",
+				"file", s.stats.SetAside, "cause", damage)
+			missing = true
+		}
+	}
+	if missing {
+		if err := create(dir); err != nil {
+			return fmt.Errorf("create spool %s: %w", dir, err)
+		}
+	}
+	o := options()
+	o.InitialMmapSize = mapSize(s.opt.MaxBytes)
+	if s.opt.openFile != nil {
+		o.OpenFile = s.opt.openFile
+	}
+	if s.db, err = bbolt.Open(path, 0o600, o); err != nil {
+		return fmt.Errorf("open spool %s: %w", path, err)
+	}
+	s.db.AllocSize = int(min(max(s.opt.MaxBytes/16, 1<<16), 16<<20))
+	return s.load(path)
+}
+
+// options are what every opening of the database has in common. The engine's own lock is no help before the
+// file exists, so there is another; but it is taken as well, and it must not wait for ever.
+func options() *bbolt.Options {
+	return &bbolt.Options{
+		Timeout: time.Second, PageSize: pageSize,
+		NoFreelistSync: true, FreelistType: bbolt.FreelistMapType,
+	}
+}
+
+// mapSize is the room to map at once, so that growing does not have to wait for readers. Where addresses are
+// scarce, or mapping makes the file as large, the engine's own growth by doubling has to do.
+func mapSize(maxBytes int64) int {
+	if strconv.IntSize < 64 || runtime.GOOS == "windows" {
+		return 0
+	}
+	return int(min(maxBytes+maxBytes/4+64<<20, 64<<30))
+}
+
+// create makes an empty database under another name and gives it its own when it is whole, so that a crash on
+// the way leaves none.
+func create(dir string) error {
+	tmp := filepath.Join(dir, fileNew)
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	db, err := bbolt.Open(tmp, 0o600, options())
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range [][]byte{bucketState, bucketRows, bucketOffsets, bucketFloors, bucketDamaged} {
+			if _, err := tx.CreateBucket(name); err != nil {
+				return err
+			}
+		}
+		version := binary.BigEndian.AppendUint32(nil, formatVersion)
+		if err := tx.Bucket(bucketState).Put(keyFormat, appendSummed(nil, keyFormat, version)); err != nil {
+			return err
+		}
+		return putEpoch(tx)
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, filepath.Join(dir, fileDB)); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func putEpoch(tx *bbolt.Tx) error {
+	var epoch [16]byte
+	rand.Read(epoch[:]) // never fails
+	return tx.Bucket(bucketState).Put(keyEpoch, appendSummed(nil, keyEpoch, epoch[:]))
+}
+
+// moveAside renames a database that cannot be read and returns its new name.
+func moveAside(path string) (string, error) {
+	base := path + ".damaged-" + time.Now().UTC().Format("20060102T150405Z")
+	to := base
+	for i := 2; ; i++ {
+		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		to = base + "-" + strconv.Itoa(i)
+	}
+	if err := os.Rename(path, to); err != nil {
+		return "", fmt.Errorf("move damaged spool aside: %w", err)
+	}
+	return to, syncDir(filepath.Dir(path))
+}
+
+// inspect walks through the whole tree once, read-only, in this goroutine. The engine does the same on opening,
+// but in a goroutine of its own, where a damaged page would end the process on every start. Checksums of rows are
+// not looked at. A *DamageError means that the file is no use.
+func inspect(path string) (err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("open spool: %w", err)
+	}
+	damaged := func(why any) error { return &DamageError{What: path, Why: fmt.Sprint(why)} }
+	if info.Size() < 4*pageSize {
+		return damaged(fmt.Sprintf("it has only %d bytes", info.Size()))
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged(p)
+		}
+	}()
+	o := options()
+	o.ReadOnly = true
+	db, err := bbolt.Open(path, 0o600, o)
+	switch {
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum):
+		return damaged(err)
+	case err != nil:
+		return fmt.Errorf("open spool %s: %w", path, err)
+	}
+	defer db.Close()
+	return db.View(func(tx *bbolt.Tx) error {
+		if tx.Size() > info.Size() {
+			return damaged(fmt.Sprintf("it has %d bytes of %d", info.Size(), tx.Size()))
+		}
+		n := 0
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			cur := b.Cursor()
+			for k, _ := cur.First(); k != nil; k, _ = cur.Next() {
+				if n += len(k); n > shedEvery/64 { // a key stands for some pages of rows
+					n = 0
+					shed(tx)
+				}
+			}
+			return nil
+		})
+	})
+}
