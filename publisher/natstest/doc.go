@@ -1,0 +1,19 @@
+// Package natstest gives tests a real nats-server: a process of its own, built from the version in go.mod, on
+// loopback, with JetStream, a random token and a data folder that the test throws away.
+//
+//	srv := natstest.Start(t)
+//	nc := srv.Connect(t)
+//	srv.Kill()    // kill -9
+//	srv.Restart() // same port, token and data
+//
+// What it promises: Start returns when the server takes connections and JetStream is up; everything is stopped and
+// awaited when the test ends, and on Linux also when the test binary dies; a server that can not be built or started
+// fails the test with the server's own log, and nothing is ever skipped.
+//
+// What it does not: it is no cluster, has no TLS, and Pause and Reload need a Unix system.
+//
+// The binary is kept in the user's cache folder under the server's and Go's version, so only the first test run on a
+// machine pays for the build. The server syncs every write (sync_interval: always), because tests that kill it ask
+// what survives; that makes it slow (a few thousand messages a second), which a test about speed should override with
+// SyncInterval.
+package natstest
