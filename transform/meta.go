@@ -20,23 +20,23 @@ import (
 // A line break or another control character in a value becomes a space, so that no value can add a line; the
 // exact identity values are in the prefix.
 func appendMeta(dst []byte, e *envelope.Event) []byte {
-	dst = appendMetaLine(dst, "Dataset", "", e.Dataset)
+	dst = appendMetaLine(dst, "Dataset", nil, e.Dataset)
 	dst = append(dst, "Kind: "...)
 	dst = append(dst, e.Kind.String()...)
 	dst = append(dst, "\r\nQuality: "...)
 	dst = append(dst, e.Quality.String()...)
 	dst = append(dst, "\r\n"...)
-	dst = appendMetaLine(dst, "Input", "", e.Input)
+	dst = appendMetaLine(dst, "Input", nil, e.Input)
 	if len(e.Source) > 0 {
-		dst = appendMetaLine(dst, "Source", "", e.Source)
+		dst = appendMetaLine(dst, "Source", nil, e.Source)
 	}
 	for _, l := range e.Identity {
-		dst = appendMetaLine(dst, "Identity-", string(l.Name), l.Value)
+		dst = appendMetaLine(dst, "Identity-", l.Name, l.Value)
 	}
 	return dst
 }
 
-func appendMetaLine(dst []byte, name, level string, value []byte) []byte {
+func appendMetaLine(dst []byte, name string, level, value []byte) []byte {
 	dst = append(dst, name...)
 	dst = append(dst, level...)
 	dst = append(dst, ": "...)

@@ -69,16 +69,12 @@ func (r *Renderer) prepare(e *envelope.Event, i int, out *Rendered) (wasm.Input,
 	if r.cfg.Template != nil {
 		at = len(out.arena)
 		arena, err := r.cfg.Template.AppendSubject(out.arena, e)
-		var refusal *envelope.RejectError
-		switch {
-		case err == nil:
+		if err == nil {
 			out.arena = arena
 			in.Subject = arena[at:len(arena):len(arena)]
 			r.plans[i].subject = in.Subject
-		case errors.As(err, &refusal):
-			r.plans[i].refusal = refusal // the module may still name a subject of its own
-		default:
-			panic(fmt.Sprintf("BUG: subject refused without a reason: %v", err))
+		} else {
+			r.plans[i].refusal = refusalOf(err) // the module may still name a subject of its own
 		}
 	}
 	if n := in.Size(); n > r.cfg.Limits.Batch {
@@ -120,15 +116,14 @@ func (r *Renderer) call(events []envelope.Event, out *Rendered) error {
 // run tells a fault of the guest, which belongs to events, from an error of ours, which does not.
 func (r *Renderer) run(in []wasm.Input, o *wasm.Output) (*wasm.Fault, error) {
 	err := r.cfg.Instance.Run(in, o)
-	var fault *wasm.Fault
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil, nil
-	case errors.As(err, &fault):
-		return fault, nil
-	default:
-		return nil, fmt.Errorf("run module: %w", err)
 	}
+	var fault *wasm.Fault
+	if errors.As(err, &fault) {
+		return fault, nil
+	}
+	return nil, fmt.Errorf("run module: %w", err)
 }
 
 // take turns the records of one call into verdicts. index maps the call's events to the batch's; copied says

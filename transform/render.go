@@ -108,11 +108,16 @@ func (r *Rendered) emit(i int, m envelope.Message) {
 
 // rejectError rejects event i with the reason that err carries.
 func (r *Rendered) rejectError(i int, err error) {
+	refusal := refusalOf(err)
+	r.reject(i, refusal.Reason, refusal.Detail)
+}
+
+func refusalOf(err error) *envelope.RejectError {
 	var refusal *envelope.RejectError
 	if !errors.As(err, &refusal) {
 		panic(fmt.Sprintf("BUG: event refused without a reason: %v", err))
 	}
-	r.reject(i, refusal.Reason, refusal.Detail)
+	return refusal
 }
 
 // Reasons that are born here; those of records, subjects and headers come from envelope.
