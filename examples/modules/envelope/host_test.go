@@ -2,165 +2,116 @@ package envelope_test
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+	"edge/wasm"
 )
+
+// modules are the two guests, admitted and compiled as an agent does it.
+var modules struct{ c, golang *wasm.Module }
+
+func TestMain(m *testing.M) {
+	code, err := withModules(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// withModules builds the Go guest, loads both, and runs f.
+func withModules(f func() int) (code int, err error) {
+	dir, err := os.MkdirTemp("", "envelope-test-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "envelope.wasm")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, "./go")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if b, err := build.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("build the Go module: %w\n%s", err, b)
+	}
+	engine, err := wasm.NewEngine(wasm.EngineConfig{})
+	if err != nil {
+		return 0, err
+	}
+	defer engine.Close()
+	for _, x := range []struct {
+		module **wasm.Module
+		path   string
+		memory int
+	}{{&modules.c, "c/envelope.wasm", 16 << 20}, {&modules.golang, out, 64 << 20}} {
+		binary, err := os.ReadFile(x.path)
+		if err != nil {
+			return 0, err
+		}
+		lim := wasm.DefaultLimits()
+		lim.Memory, lim.Fuel = x.memory, 1<<30            // TestLinear looks at what is used
+		lim.Time, lim.LoadTime = time.Minute, time.Minute // no test depends on the clock
+		if *x.module, err = engine.Load(context.Background(), binary, lim); err != nil {
+			return 0, fmt.Errorf("load %s: %w", x.path, err)
+		}
+		defer (*x.module).Close()
+	}
+	return f(), nil
+}
 
 type input struct{ data, prefix, subject string }
 
 type output struct {
 	index                     uint32
-	kind                      byte
+	reject                    bool
 	subject, headers, payload string
 }
 
+// guest is one instance.
 type guest struct {
-	mod         api.Module
-	buffer, run api.Function
-	config      api.Function
-	ptr, have   uint32
+	instance *wasm.Instance
+	in       []wasm.Input
+	out      wasm.Output
 }
 
-var modules struct{ c, golang []byte }
-
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "envelope-test-")
+// open makes an instance with this configuration; "" is none.
+func open(tb testing.TB, m *wasm.Module, config string) (*guest, error) {
+	instance, err := m.NewInstance(context.Background(), wasm.InstanceConfig{Config: []byte(config)})
 	if err != nil {
-		panic(err)
+		return nil, err
 	}
-	code := func() int {
-		defer os.RemoveAll(dir)
-		out := filepath.Join(dir, "envelope.wasm")
-		build := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, "./go")
-		build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-		if b, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build the Go module: %v\n%s", err, b)
-			return 1
-		}
-		if modules.golang, err = os.ReadFile(out); err == nil {
-			modules.c, err = os.ReadFile("c/envelope.wasm")
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}()
-	os.Exit(code)
+	tb.Cleanup(func() { instance.Close() })
+	return &guest{instance: instance}, nil
 }
 
-var cache = wazero.NewCompilationCache()
-
-var errConfig = errors.New("configuration refused")
-
-func load(tb testing.TB, code []byte, config string) *guest {
+func load(tb testing.TB, m *wasm.Module, config string) *guest {
 	tb.Helper()
-	g, err := open(tb, code, config)
+	g, err := open(tb, m, config)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return g
 }
 
-func open(tb testing.TB, code []byte, config string) (*guest, error) {
-	ctx := context.Background()
-	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithMemoryLimitPages(1024).WithCompilationCache(cache))
-	tb.Cleanup(func() { rt.Close(ctx) })
-	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
-	mod, err := rt.InstantiateWithConfig(ctx, code, wazero.NewModuleConfig().WithStartFunctions("_initialize").WithStderr(os.Stderr))
-	if err != nil {
+// run gives one batch to the guest; its records are in out.
+func (g *guest) run(in []input) error {
+	g.in = g.in[:0]
+	for _, e := range in {
+		g.in = append(g.in, wasm.Input{Data: []byte(e.data), Prefix: []byte(e.prefix), Subject: []byte(e.subject)})
+	}
+	return g.instance.Run(g.in, &g.out)
+}
+
+// call is run with records that can be compared.
+func (g *guest) call(in []input) (out []output, err error) {
+	if err := g.run(in); err != nil {
 		return nil, err
 	}
-	g := &guest{mod: mod, buffer: mod.ExportedFunction("edge_v1_buffer"), run: mod.ExportedFunction("edge_v1_run"), config: mod.ExportedFunction("edge_v1_config")}
-	if config != "" {
-		if err := g.write([]byte(config)); err != nil {
-			return nil, err
-		}
-		res, err := g.config.Call(ctx, uint64(g.ptr), uint64(len(config)))
-		if err != nil {
-			return nil, err
-		}
-		if res[0] != 0 {
-			return nil, errConfig
-		}
-	}
-	return g, nil
-}
-
-func (g *guest) bench(b *testing.B, in []input) {
-	f := frame(in)
-	if err := g.write(f); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		stack := [2]uint64{uint64(g.ptr), uint64(len(f))}
-		if err := g.run.CallWithStack(b.Context(), stack[:]); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func (g *guest) write(b []byte) error {
-	if uint32(len(b)) > g.have {
-		res, err := g.buffer.Call(context.Background(), uint64(len(b)))
-		if err != nil {
-			return err
-		}
-		g.ptr, g.have = uint32(res[0]), uint32(len(b))
-		if g.ptr == 0 || g.ptr%8 != 0 {
-			return errors.New("no buffer")
-		}
-	}
-	if !g.mod.Memory().Write(g.ptr, b) {
-		return errors.New("buffer outside of memory")
-	}
-	return nil
-}
-
-func frame(in []input) []byte {
-	le := binary.LittleEndian
-	f := make([]byte, 16+64*len(in))
-	copy(f, "EDG1")
-	le.PutUint32(f[4:], uint32(len(in)))
-	for i, e := range in {
-		d := 16 + 64*i
-		for k, s := range []string{e.data, "", e.prefix, e.subject} {
-			le.PutUint32(f[d+32+8*k:], uint32(len(f)))
-			le.PutUint32(f[d+36+8*k:], uint32(len(s)))
-			f = append(f, s...)
-		}
-	}
-	return f
-}
-
-func (g *guest) call(in []input) ([]output, error) {
-	f := frame(in)
-	if err := g.write(f); err != nil {
-		return nil, err
-	}
-	res, err := g.run.Call(context.Background(), uint64(g.ptr), uint64(len(f)))
-	if err != nil {
-		return nil, err
-	}
-	b, ok := g.mod.Memory().Read(uint32(res[0]>>32), uint32(res[0]))
-	if !ok {
-		return nil, errors.New("records outside of memory")
-	}
-	var out []output
-	for len(b) > 0 {
-		le := binary.LittleEndian
-		s, h, p := int(le.Uint16(b[6:])), int(le.Uint32(b[8:])), int(le.Uint32(b[12:]))
-		out = append(out, output{le.Uint32(b), b[4], string(b[16:][:s]), string(b[16+s:][:h]), string(b[16+s+h:][:p])})
-		b = b[16+s+h+p:]
+	for _, r := range g.out.Records {
+		out = append(out, output{r.Index, r.Reject, string(r.Subject), string(r.Headers), string(r.Payload)})
 	}
 	return out, nil
 }

@@ -9,6 +9,6 @@ if [ -z "$clang" ]; then
 		command -v "$clang" >/dev/null 2>&1 && break
 	done
 fi
-"$clang" --target=wasm32 -std=c11 -O2 -Wall -Wextra -Werror -ffreestanding -nostdlib -mbulk-memory \
+"$clang" --target=wasm32 -std=c11 -O2 -Wall -Wextra -Werror -ffreestanding -nostdlib -mbulk-memory -msimd128 \
 	-Wl,--no-entry -Wl,--strip-all -Wl,--stack-first -Wl,-z,stack-size=32768 \
 	-o "${1:-envelope.wasm}" envelope.c

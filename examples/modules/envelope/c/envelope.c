@@ -11,6 +11,8 @@
 // To make it your own: change write() at the end. What stands before it reads JSON and manages memory.
 // README.md, one folder up, draws the frame. ./build.sh builds this file.
 
+#include <wasm_simd128.h>
+
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -18,6 +20,7 @@ typedef unsigned long long u64;
 typedef u64 word __attribute__((aligned(1), may_alias)); // eight bytes at any address
 
 #define EXPORT(name) __attribute__((export_name(name)))
+#define RARE __attribute__((noinline, cold)) // keeps what seldom happens out of the way of what always does
 
 enum {
 	MAGIC = 0x31474445,   // "EDG1"
@@ -27,6 +30,7 @@ enum {
 	MAX_NAMES = 512,      // different names in one message
 	MAX_KIND = 64,        // longest value of the header
 	MAX_DEPTH = 128,      // containers inside one another
+	SLACK = 16,           // bytes that are read and written at once
 };
 
 // What the host writes. Offsets count from the frame's first byte.
@@ -47,7 +51,9 @@ _Static_assert(sizeof(struct frame) == 16 && sizeof(struct event) == 64 && sizeo
 
 // ---- bytes and memory ------------------------------------------------------------------------------------------
 
-// Memory is: statics, stack | frame buffer | records. Only the buffer's end and the end of memory ever move, up.
+// Memory is: stack, statics | frame buffer | records. Only the buffer's end and the end of memory ever move, up. Behind
+// every text that is read here there are more bytes of this memory, so that SLACK bytes may be read at once anywhere
+// in it; what they say behind the text's end is never used.
 extern u8 __heap_base;
 static u8 *records; // where the frame buffer ends and the records begin
 
@@ -62,15 +68,12 @@ static int reach(u8 *p, u64 n) {
 	return __builtin_wasm_memory_grow(0, pages + 16) != (unsigned long)-1 || __builtin_wasm_memory_grow(0, pages) != (unsigned long)-1;
 }
 
-// copy returns the end of what it wrote. Short pieces are moved here: a bulk instruction leaves compiled code.
+// copy returns the end of what it wrote, and may spoil up to SLACK bytes behind it. Short pieces are moved here,
+// because a bulk instruction leaves compiled code.
 static u8 *copy(u8 *to, const u8 *from, u32 n) {
-	if (n > 256) {
-		__builtin_memcpy(to, from, n);
-		return to + n;
-	}
-	for (; n >= 8; n -= 8, to += 8, from += 8) *(word *)to = *(const word *)from;
-	while (n-- > 0) *to++ = *from++;
-	return to;
+	if (n > 512) __builtin_memcpy(to, from, n);
+	else for (u32 i = 0; i < n; i += 16) wasm_v128_store(to + i, wasm_v128_load(from + i));
+	return to + n;
 }
 
 static u8 *text(u8 *to, const char *s) {
@@ -91,12 +94,14 @@ static u8 *decimal(u8 *to, u32 v) {
 static const char *why;
 static const u8 *where;
 
-static const u8 *bad(const u8 *p, const char *what) { return why = what, where = p, (const u8 *)0; }
+RARE static const u8 *bad(const u8 *p, const char *what) { return why = what, where = p, (const u8 *)0; }
 
-static const u8 *space(const u8 *p, const u8 *end) {
+RARE static const u8 *spaces(const u8 *p, const u8 *end) {
 	while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) p++;
 	return p;
 }
+
+static const u8 *space(const u8 *p, const u8 *end) { return *p > ' ' ? p : spaces(p, end); }
 
 static int hex4(const u8 *p, const u8 *end) { // -1 if these are not four hex digits
 	if (end - p < 4) return -1;
@@ -111,7 +116,7 @@ static int hex4(const u8 *p, const u8 *end) { // -1 if these are not four hex di
 }
 
 // escape reads the escape at p, with both halves of a pair, and tells which character it is.
-static const u8 *escape(const u8 *p, const u8 *end, u32 *character) {
+RARE static const u8 *escape(const u8 *p, const u8 *end, u32 *character) {
 	static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
 	if (end - p < 2) return bad(end, "the text ends too early");
 	for (int i = 0; names[i]; i++)
@@ -140,39 +145,52 @@ static const u8 *wide(const u8 *p, const u8 *end) {
 	return p + n;
 }
 
-// string reads from behind the opening quote to behind the closing one.
-static const u8 *string(const u8 *p, const u8 *end) {
-	const u64 ones = 0x0101010101010101, tops = ones << 7;
+// plain_run returns the position, at most at end, of the next byte that is a quote, a backslash, a control character
+// or, as a negative number, not ASCII. It looks at sixteen bytes at a time.
+static const u8 *plain_run(const u8 *p, const u8 *end) {
+	u32 hit;
+	for (;; p += 16) {
+		v128_t v = wasm_v128_load(p);
+		hit = wasm_i8x16_bitmask(wasm_v128_or(wasm_i8x16_lt(v, wasm_i8x16_const_splat(' ')),
+			wasm_v128_or(wasm_i8x16_eq(v, wasm_i8x16_const_splat('"')), wasm_i8x16_eq(v, wasm_i8x16_const_splat('\\')))));
+		if (hit) break;
+		if (p + 16 >= end) return end;
+	}
+	p += __builtin_ctz(hit);
+	return p < end ? p : end;
+}
+
+// string reads from behind the opening quote to behind the closing one; the rest of it when it is not plain.
+RARE static const u8 *string_rest(const u8 *p, const u8 *end) {
+	u32 ignored;
 	for (;;) {
-		// Eight bytes at a time, until one of them is a quote, a backslash, a control character or not ASCII. A borrow
-		// can set a wrong bit only above a right one, so the lowest is exact.
-		while (end - p >= 8) {
-			u64 w = *(const word *)p;
-			u64 hit = (((w ^ '"' * ones) - ones) | ((w ^ '\\' * ones) - ones) | (w - ' ' * ones) | w) & tops;
-			if (hit) {
-				p += __builtin_ctzll(hit) >> 3;
-				break;
-			}
-			p += 8;
-		}
-		u32 ignored;
 		if (p == end) return bad(p, "the text ends too early");
 		if (*p == '"') return p + 1;
 		if (*p < ' ') return bad(p, "control character in a string");
-		if (*p == '\\') p = escape(p, end, &ignored);
-		else if (*p >= 0x80) p = wide(p, end);
-		else p++;
+		p = *p == '\\' ? escape(p, end, &ignored) : wide(p, end);
 		if (!p) return 0;
+		p = plain_run(p, end);
 	}
+}
+
+static const u8 *string(const u8 *p, const u8 *end) {
+	p = plain_run(p, end);
+	return p < end && *p == '"' ? p + 1 : string_rest(p, end);
 }
 
 static const u8 *digits(const u8 *p, const u8 *end) { // at least one
 	const u8 *start = p;
-	while (p < end && *p >= '0' && *p <= '9') p++;
+	u32 n;
+	do {
+		v128_t v = wasm_i8x16_sub(wasm_v128_load(p), wasm_i8x16_const_splat('0'));
+		n = (u32)__builtin_ctz(~wasm_i8x16_bitmask(wasm_u8x16_lt(v, wasm_i8x16_const_splat(10)))); // 16 if all are
+		p += n;
+	} while (n == 16 && p < end);
+	if (p > end) p = end;
 	return p > start ? p : bad(p, "a digit was expected");
 }
 
-static const u8 *number(const u8 *p, const u8 *end) {
+RARE static const u8 *number_rest(const u8 *p, const u8 *end) {
 	if (*p == '-') p++;
 	if (p < end && *p == '0') p++;
 	else if (!(p = digits(p, end))) return 0;
@@ -185,10 +203,19 @@ static const u8 *number(const u8 *p, const u8 *end) {
 	return p;
 }
 
-static const u8 *literal(const u8 *p, const u8 *end, const char *s) {
+// number takes a short whole number here.
+static const u8 *number(const u8 *p, const u8 *end) {
+	v128_t v = wasm_i8x16_sub(wasm_v128_load(p), wasm_i8x16_const_splat('0'));
+	u32 n = (u32)__builtin_ctz(~wasm_i8x16_bitmask(wasm_u8x16_lt(v, wasm_i8x16_const_splat(10))));
+	const u8 *after = p + n;
+	if (n - 1 >= 15 || *p == '0' || after >= end || *after == '.' || (*after | 0x20) == 'e') return number_rest(p, end);
+	return after;
+}
+
+RARE static const u8 *literal(const u8 *p, const u8 *end, const char *s) {
 	const u8 *start = p;
 	for (; *s; s++, p++)
-		if (p == end || *p != *s) return bad(start, "a value was expected");
+		if (p >= end || *p != *s) return bad(start, "a value was expected");
 	return p;
 }
 
@@ -196,16 +223,14 @@ static const u8 *container(const u8 *p, const u8 *end, int depth);
 
 // value reads any value; depth is the number of containers that are open around it.
 static const u8 *value(const u8 *p, const u8 *end, int depth) {
-	if (p == end) return bad(p, "the text ends too early");
-	switch (*p) {
-	case '"': return string(p + 1, end);
-	case '{': case '[': return container(p, end, depth);
-	case 't': return literal(p, end, "true");
-	case 'f': return literal(p, end, "false");
-	case 'n': return literal(p, end, "null");
-	case '-': case '0': case '1': case '2': case '3': case '4': case '5': case '6': case '7': case '8': case '9':
-		return number(p, end);
-	}
+	if (p >= end) return bad(p, "the text ends too early");
+	u8 c = *p;
+	if (c == '"') return string(p + 1, end);
+	if (c == '-' || (u8)(c - '0') < 10) return number(p, end);
+	if (c == '{' || c == '[') return container(p, end, depth);
+	if (c == 't') return literal(p, end, "true");
+	if (c == 'f') return literal(p, end, "false");
+	if (c == 'n') return literal(p, end, "null");
 	return bad(p, "a value was expected");
 }
 
@@ -221,39 +246,39 @@ static const u8 *container(const u8 *p, const u8 *end, int depth) {
 	if (p < end && *p == close) return p + 1;
 	for (;; p = space(p + 1, end)) {
 		if (open == '{') {
-			if (p == end || *p != '"') return bad(p, "a name in quotes was expected");
+			if (p >= end || *p != '"') return bad(p, "a name in quotes was expected");
 			if (!(p = string(p + 1, end)) || !(p = colon(p, end))) return 0;
 		}
 		if (!(p = value(p, end, depth + 1))) return 0;
 		p = space(p, end);
 		if (p < end && *p == close) return p + 1;
-		if (p == end || *p != ',') return bad(p, "a comma or the closing bracket was expected");
+		if (p >= end || *p != ',') return bad(p, "a comma or the closing bracket was expected");
 	}
 }
 
 // ---- members and names -----------------------------------------------------------------------------------------
 
-struct member {
-	const u8 *quoted, *value; // "name" as it is written, and its value
-	u32 quoted_len, value_len;
-	const u8 *name; // without quotes and escapes
-	u32 name_len, hash;
+struct name {
+	const u8 *at; // without quotes and escapes
+	u32 len;
+	u64 hash;
 };
 
-static u8 plain[4096]; // names that had escapes, without them
+static u8 plain[4096 + SLACK]; // names that had escapes, without them
 static u32 plain_len;
 
-static u32 hash(const u8 *p, u32 n) { // FNV-1a
-	u32 h = 2166136261u;
-	while (n--) h = (h ^ *p++) * 16777619u;
+static u64 hash(const u8 *p, u32 n) { // of eight bytes at a time
+	u64 h = n;
+	for (; n > 8; n -= 8, p += 8) h = (h ^ *(const word *)p) * 0x9e3779b97f4a7c15, h ^= h >> 32;
+	if (n > 0) h = (h ^ *(const word *)p << (64 - 8 * n)) * 0x9e3779b97f4a7c15, h ^= h >> 32;
 	return h;
 }
 
-// unescape gives m its name when there are escapes in it. The string has been read, so it is well formed.
-static const u8 *unescape(const u8 *p, const u8 *end, struct member *m) {
+// unescape gives a name without its escapes. The string has been read, so it is well formed.
+static const u8 *unescape(const u8 *p, const u8 *end, struct name *name) {
 	u8 *start = plain + plain_len, *to = start;
 	while (p < end) {
-		if (plain + sizeof plain - to < 4) return bad(p, "too many names with escapes");
+		if (plain + sizeof plain - SLACK - to < 4) return bad(p, "too many names with escapes");
 		u32 c = *p;
 		if (c != '\\') {
 			*to++ = *p++;
@@ -272,109 +297,120 @@ static const u8 *unescape(const u8 *p, const u8 *end, struct member *m) {
 		}
 	}
 	plain_len = (u32)(to - plain);
-	m->name = start, m->name_len = (u32)(to - start);
+	name->at = start, name->len = (u32)(to - start);
 	return p;
 }
 
-// member reads `"name": value`.
-static const u8 *member(const u8 *p, const u8 *end, int depth, struct member *m) {
-	if (p == end || *p != '"') return bad(p, "a name in quotes was expected");
-	m->quoted = p, m->name = p + 1;
-	if (!(p = string(p + 1, end))) return 0;
-	m->quoted_len = (u32)(p - m->quoted), m->name_len = m->quoted_len - 2;
-	u32 i = 0, h = 2166136261u;
-	for (; i < m->name_len && m->name[i] != '\\'; i++) h = (h ^ m->name[i]) * 16777619u;
-	if (i < m->name_len) {
-		if (!unescape(m->name, p - 1, m)) return 0;
-		h = hash(m->name, m->name_len);
+// member reads `"name": value` and tells the name and where the value begins.
+static const u8 *member(const u8 *p, const u8 *end, struct name *name, const u8 **val) {
+	if (p >= end || *p != '"') return bad(p, "a name in quotes was expected");
+	const u8 *start = p + 1;
+	if (!(p = string(start, end))) return 0;
+	name->at = start, name->len = (u32)(p - start) - 1;
+	for (u32 i = 0; i < name->len; i += 16) { // is there an escape?
+		u32 hit = wasm_i8x16_bitmask(wasm_i8x16_eq(wasm_v128_load(start + i), wasm_i8x16_const_splat('\\')));
+		if (!hit) continue;
+		if (i + (u32)__builtin_ctz(hit) < name->len && !unescape(start, p - 1, name)) return 0;
+		break;
 	}
-	m->hash = h;
+	name->hash = hash(name->at, name->len);
 	if (!(p = colon(p, end))) return 0;
-	m->value = p;
-	if (!(p = value(p, end, depth))) return 0;
-	m->value_len = (u32)(p - m->value);
-	return p;
+	*val = p;
+	return value(p, end, 1);
 }
 
-static int same(const u8 *a, u32 n, const char *b) {
-	while (n > 0 && *b == *a) n--, a++, b++;
-	return n == 0 && *b == 0;
+static int same(const struct name *n, const char *s, u32 len) {
+	u32 i = 0;
+	while (i < len && i < n->len && n->at[i] == (u8)s[i]) i++;
+	return i == len && n->len == len;
 }
 
 // The names of the message in work: a hash table with room for twice MAX_NAMES, so that a look-up is short. A slot
 // belongs to the message if it has its stamp; nothing needs to be cleared between events.
-static struct slot { u32 stamp, hash, len; const u8 *name; } slots[2 * MAX_NAMES];
+static struct slot { u32 stamp; struct name name; } slots[2 * MAX_NAMES];
 static u32 stamp, taken;
 
 // take takes a name; it returns 0 if it was taken before, and -1 if there are too many names.
-static int take(const u8 *name, u32 len, u32 hash) {
-	u32 i = hash;
-	for (;; i++) {
+static int take(const struct name *name) {
+	for (u32 i = (u32)name->hash;; i++) {
 		struct slot *s = &slots[i % (2 * MAX_NAMES)];
 		if (s->stamp != stamp) {
 			if (taken == MAX_NAMES) return -1;
 			taken++;
-			s->stamp = stamp, s->hash = hash, s->len = len, s->name = name;
+			s->stamp = stamp, s->name = *name;
 			return 1;
 		}
-		if (s->hash != hash || s->len != len) continue;
+		if (s->name.hash != name->hash || s->name.len != name->len) continue;
 		u32 k = 0;
-		while (k < len && s->name[k] == name[k]) k++;
-		if (k == len) return 0;
+		while (k < name->len && s->name.at[k] == name->at[k]) k++;
+		if (k == name->len) return 0;
 	}
 }
 
-static struct member members[MAX_NAMES]; // of the message, in order
-static u32 member_count;
+// What the message consists of: stretches of members with the commas between them, as they stand in the record, or
+// the value of a member that gets another name.
+static struct piece { const u8 *at; u32 len, renamed; } pieces[MAX_NAMES];
+static u32 piece_count;
 
-static struct member constants[MAX_CONSTANTS]; // of the configuration
+static struct constant { struct name name; const u8 *at; u32 len; } constants[MAX_CONSTANTS]; // of the configuration
 static u32 constant_count;
 
-// add puts m into the message, unless its name is taken.
-static const u8 *add(const u8 *p, const struct member *m) {
-	int free = take(m->name, m->name_len, m->hash);
-	if (free < 0) return bad(p, "more than 512 names");
-	if (free) members[member_count++] = *m;
-	return p;
+static void keep(const u8 *at, const u8 *end, u32 renamed) {
+	struct piece *last = pieces + piece_count;
+	if (piece_count > 0 && !renamed && !(--last)->renamed && last->at + last->len + 1 == at && at[-1] == ',') {
+		last->len = (u32)(end - last->at);
+		return;
+	}
+	pieces[piece_count++] = (struct piece){at, (u32)(end - at), renamed};
 }
+
+#define DATA "\"data\":" // what "metric" becomes
 
 // ---- the transform ---------------------------------------------------------------------------------------------
 
-// collect reads an event's record into members; kind is its own "kind" if that fits into a header, else empty.
+// collect reads an event's record into pieces; kind is its own "kind" if that fits into a header, else empty.
 static const u8 *collect(const u8 *base, const struct event *e, const u8 **kind, u32 *kind_len) {
-	struct member m;
-	member_count = taken = plain_len = *kind_len = 0;
+	struct name name;
+	const u8 *val;
+	piece_count = taken = plain_len = *kind_len = 0;
 	if (++stamp == 0) { // 2^32 events later old stamps would look like new ones
 		__builtin_memset(slots, 0, sizeof slots);
 		stamp = 1;
 	}
 	const u8 *p = base + e->prefix, *end = p + e->prefix_len;
 	while (p < end) { // the host made it, well formed: only its names matter here
-		if (!(p = member(p, end, 1, &m))) __builtin_trap();
-		if (take(m.name, m.name_len, m.hash) < 0) return bad(base + e->data, "too many identity levels");
-		if (p < end) p++; // the comma
+		if (!(p = member(p, end, &name, &val))) __builtin_trap();
+		if (take(&name) < 0) return bad(base + e->data, "too many identity levels");
+		p++; // the comma
 	}
-	for (u32 i = 0; i < constant_count; i++)
-		if (!add(base + e->data, &constants[i])) return 0;
-
+	for (u32 i = 0; i < constant_count; i++) {
+		int free = take(&constants[i].name);
+		if (free < 0) return bad(base + e->data, "more than 512 names");
+		if (free) keep(constants[i].at, constants[i].at + constants[i].len, 0);
+	}
 	p = base + e->data, end = p + e->data_len;
 	p = space(p, end);
-	if (p == end || *p != '{') return bad(p, "an opening brace was expected");
+	if (p >= end || *p != '{') return bad(p, "an opening brace was expected");
 	p = space(p + 1, end);
 	if (p < end && *p == '}') p++;
 	else for (int more = 1; more; ) {
-		if (!(p = member(p, end, 1, &m))) return 0;
-		if (same(m.name, m.name_len, "metric")) {
-			m.quoted = (const u8 *)"\"data\"", m.quoted_len = 6;
-			m.name = m.quoted + 1, m.name_len = 4, m.hash = hash(m.name, 4);
-		} else if (*kind_len == 0 && same(m.name, m.name_len, "kind") && *m.value == '"' && m.value_len <= MAX_KIND + 2) {
-			u32 i = 1;
-			while (m.value[i] > ' ' && m.value[i] < 0x7f && m.value[i] != '\\' && m.value[i] != '"') i++;
-			if (i + 1 == m.value_len) *kind = m.value + 1, *kind_len = i - 1;
+		const u8 *start = p;
+		if (!(p = member(p, end, &name, &val))) return 0;
+		u32 renamed = same(&name, "metric", 6);
+		if (renamed) {
+			name = (struct name){(const u8 *)DATA + 1, 4, 0};
+			name.hash = hash(name.at, name.len);
+			start = val;
+		} else if (*kind_len == 0 && same(&name, "kind", 4) && *val == '"' && p - val <= MAX_KIND + 2) {
+			u32 n = 1;
+			while (val[n] > ' ' && val[n] < 0x7f && val[n] != '\\' && val[n] != '"') n++;
+			if (val + n + 1 == p) *kind = val + 1, *kind_len = n - 1;
 		}
-		if (!add(p, &m)) return 0;
+		int free = take(&name);
+		if (free < 0) return bad(p, "more than 512 names");
+		if (free) keep(start, p, renamed);
 		p = space(p, end);
-		if (p == end || (*p != ',' && *p != '}')) return bad(p, "a comma or the closing brace was expected");
+		if (p >= end || (*p != ',' && *p != '}')) return bad(p, "a comma or the closing brace was expected");
 		more = *p == ',';
 		p = more ? space(p + 1, end) : p + 1;
 	}
@@ -387,7 +423,8 @@ static u8 *write(u8 *out, const u8 *base, u32 index, const struct event *e) {
 	struct record *r = (struct record *)out;
 	const u8 *kind = 0;
 	u32 kind_len = 0;
-	// Every byte written below comes from one of these, except names and punctuation, which are fewer than 256.
+	// Every byte written below comes from one of these, except names and punctuation, which are fewer than 256 with
+	// what copy may spoil.
 	u64 room = sizeof *r + (u64)e->subject_len + MAX_KIND + e->prefix_len + MAX_CONFIG + e->data_len + 256;
 	if (e->subject_len > 0xffff || !reach(out, room)) __builtin_trap();
 	const u8 *ok = collect(base, e, &kind, &kind_len);
@@ -413,12 +450,10 @@ static u8 *write(u8 *out, const u8 *base, u32 index, const struct event *e) {
 	u8 *payload = out;
 	*out++ = '{';
 	out = copy(out, base + e->prefix, e->prefix_len);
-	for (u32 i = 0; i < member_count; i++) {
-		const struct member *m = &members[i];
+	for (u32 i = 0; i < piece_count; i++) {
 		if (out - payload > 1) *out++ = ',';
-		out = copy(out, m->quoted, m->quoted_len);
-		*out++ = ':';
-		out = copy(out, m->value, m->value_len);
+		if (pieces[i].renamed) out = text(out, DATA);
+		out = copy(out, pieces[i].at, pieces[i].len);
 	}
 	*out++ = '}';
 	r->headers_len = (u32)(payload - headers);
@@ -432,7 +467,7 @@ static u8 *write(u8 *out, const u8 *base, u32 index, const struct event *e) {
 // no longer used afterwards.
 EXPORT("edge_v1_buffer") u8 *edge_v1_buffer(u32 len) {
 	u8 *buffer = align8(&__heap_base);
-	if (len > MAX_FRAME || !reach(buffer, len + 8)) return 0;
+	if (len > MAX_FRAME || !reach(buffer, len + 8 + SLACK)) return 0;
 	records = align8(buffer + len);
 	return buffer;
 }
@@ -440,20 +475,22 @@ EXPORT("edge_v1_buffer") u8 *edge_v1_buffer(u32 len) {
 // edge_v1_config takes the members of one JSON object, for every payload. 1: not a JSON object; 2: more
 // than MAX_CONFIG bytes or MAX_CONSTANTS members, or an escape in a name.
 EXPORT("edge_v1_config") u32 edge_v1_config(const u8 *p, u32 len) {
-	static u8 kept[MAX_CONFIG]; // the host may use its buffer again
+	static u8 kept[MAX_CONFIG + SLACK]; // the host may use its buffer again
 	if (len > MAX_CONFIG) return 2;
 	copy(kept, p, len);
 	const u8 *end = kept + len;
 	constant_count = 0;
 	p = space(kept, end);
-	if (p == end || *p != '{' || !(p = container(p, end, 0)) || space(p, end) != end) return 1;
+	if (p >= end || *p != '{' || !(p = container(p, end, 0)) || space(p, end) != end) return 1;
 	for (p = space(kept, end) + 1;; p++) {
 		p = space(p, end);
 		if (*p == '}') return 0; // only in an empty object: a name follows every comma
 		if (constant_count == MAX_CONSTANTS) return 2;
-		struct member *m = &constants[constant_count++];
-		if (!(p = member(p, end, 1, m))) return 2;
-		if (m->name < kept || m->name >= kept + MAX_CONFIG) return 2; // an escaped name: its text would not be kept
+		struct constant *c = &constants[constant_count++];
+		const u8 *val;
+		c->at = p, plain_len = 0;
+		if (!(p = member(p, end, &c->name, &val)) || plain_len > 0) return 2; // plain is not kept
+		c->len = (u32)(p - c->at);
 		p = space(p, end);
 		if (*p == '}') return 0;
 	}

@@ -2,9 +2,10 @@ package main
 
 // member is one member of a JSON object.
 type member struct {
-	quoted, value []byte // "name" as it is written, and its value
-	name          []byte // without quotes and escapes
-	hash          uint32 // of name
+	text, value []byte // as it is written, from the name's first quote on, and its value alone
+	name        []byte // without quotes and escapes
+	hash        uint32 // of name
+	renamed     bool   // text is the value alone
 }
 
 // member reads `"name": value` at i and returns the position behind it. A name with escapes is kept in plain.
@@ -16,21 +17,21 @@ func (r *reader) member(i, depth int, plain *[]byte) (c member, end int) {
 	if end < 0 {
 		return c, end
 	}
-	c.quoted = r.src[i:end]
+	start := i
 	c.name = r.src[i+1 : end-1]
 	if escaped {
-		start := len(*plain)
+		from := len(*plain)
 		if !r.unescape(i+1, end-1, plain) {
 			return c, -1
 		}
-		c.name = (*plain)[start:]
+		c.name = (*plain)[from:]
 	}
 	c.hash = hash(c.name)
 	if i = r.colon(end); i < 0 {
 		return c, i
 	}
 	if end = r.value(i, depth); end >= 0 {
-		c.value = r.src[i:end]
+		c.text, c.value = r.src[start:end], r.src[i:end]
 	}
 	return c, end
 }

@@ -22,7 +22,7 @@ type event struct {
 // module is the state of the guest: the configuration, and scratch for the event in work.
 type module struct {
 	constants []member
-	members   []member // of the message, in order
+	pieces    []member // of the message, in order
 	names     names
 	plain     []byte // names that had escapes, without them
 	kind      []byte // what goes into the header
@@ -59,9 +59,9 @@ func (m *module) config(text []byte) uint32 {
 	return 0
 }
 
-// collect reads an event's record into members. The answer is false when the record is no use; r says why.
+// collect reads an event's record into pieces. The answer is false when the record is no use; r says why.
 func (m *module) collect(e event, r *reader) bool {
-	m.members, m.plain, m.kind = m.members[:0], m.plain[:0], nil
+	m.pieces, m.plain, m.kind = m.pieces[:0], m.plain[:0], nil
 	m.names.reset()
 	p := reader{src: e.prefix}
 	for i := 0; i < len(e.prefix); i++ { // the host made it, well formed: only its names matter here
@@ -94,7 +94,7 @@ func (m *module) collect(e event, r *reader) bool {
 		}
 		switch {
 		case string(c.name) == "metric":
-			c = member{quoted: []byte(`"data"`), value: c.value, name: []byte("data"), hash: hash([]byte("data"))}
+			c = member{text: c.value, name: []byte("data"), hash: hash([]byte("data")), renamed: true}
 		case string(c.name) == "kind" && len(m.kind) == 0 && c.value[0] == '"' && len(c.value) <= maxKind+2:
 			m.kind = plainWord(c.value[1 : len(c.value)-1])
 		}
@@ -125,7 +125,7 @@ func (m *module) add(c member) bool {
 	case full:
 		return false
 	case free:
-		m.members = append(m.members, c)
+		m.pieces = append(m.pieces, c)
 	}
 	return true
 }
@@ -171,13 +171,14 @@ func (m *module) write(dst []byte, index uint32, e event) []byte {
 	payload := len(dst)
 	dst = append(dst, '{')
 	dst = append(dst, e.prefix...)
-	for i := range m.members {
+	for i := range m.pieces {
 		if len(dst)-payload > 1 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, m.members[i].quoted...)
-		dst = append(dst, ':')
-		dst = append(dst, m.members[i].value...)
+		if m.pieces[i].renamed {
+			dst = append(dst, `"data":`...)
+		}
+		dst = append(dst, m.pieces[i].text...)
 	}
 	dst = append(dst, '}')
 	return finish(0, len(e.subject), payload-headers, len(dst)-payload)
