@@ -13,8 +13,8 @@
 //   - A hostile file costs bounded time and memory: 1 MiB, 20,000 tokens, 64 levels. Anchors, aliases, merge keys,
 //     tags and several documents are refused with their place; a configuration is to be read where it stands.
 //
-// It does not guarantee that what a path names can be used (a module's file must exist, that is all), nor that a
-// server answers. It writes nothing and starts no goroutine.
+// It does not guarantee that what a path names can be used (the files of inputs and modules must exist, that is all),
+// nor that a server answers. It writes nothing and starts no goroutine.
 //
 // # References
 //

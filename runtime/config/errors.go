@@ -22,9 +22,6 @@ type Error struct {
 	Excerpt string // the line and a caret below it, without a line break at the end; secrets are cut out
 }
 
-// maxPrinted is how many mistakes Error prints. A file with more is wrong in one place that repeats.
-const maxPrinted = 50
-
 // Error prints each mistake like
 //
 //	edge.yaml:14:7: unknown key "subjct" (did you mean "subject"?)
@@ -35,10 +32,6 @@ func (e *Errors) Error() string {
 	for i, m := range e.List {
 		if i > 0 {
 			b.WriteByte('\n')
-		}
-		if i == maxPrinted {
-			b.WriteString(e.File + ": and " + strconv.Itoa(len(e.List)-i) + " more mistakes")
-			break
 		}
 		b.WriteString(e.File)
 		if m.Line > 0 {

@@ -7,12 +7,16 @@ import (
 	"unicode"
 )
 
-// maxExcerpt is the widest part of a line that an error shows, in characters.
-const maxExcerpt = 100
+// maxExcerpt is the widest part of a line that an error shows, in characters. Lines over maxShown bytes are not
+// shown at all: nobody reads them, and looking for secrets in them takes time.
+const (
+	maxExcerpt = 100
+	maxShown   = 4096
+)
 
 // excerpt shows the line at a place with a caret under the column. lines are the file's.
 func excerpt(lines []string, at pos) string {
-	if at.line < 1 || at.line > len(lines) {
+	if at.line < 1 || at.line > len(lines) || len(lines[at.line-1]) > maxShown {
 		return ""
 	}
 	line := []rune(hideSecrets(lines[at.line-1]))
@@ -51,13 +55,18 @@ var (
 // value is only a reference, and takes user and password out of addresses. The key may be misspelt: that is why the
 // line is shown.
 func hideSecrets(line string) string {
-	line = userInfoPattern.ReplaceAllString(line, "://"+redacted+"@")
+	line = hideUser(line)
 	for _, m := range keyPattern.FindAllStringSubmatchIndex(line, -1) {
 		if m[1] < len(line) && secretName(line[m[2]:m[3]]) && !onlyReference.MatchString(line[m[1]:]) {
 			return line[:m[1]] + redacted
 		}
 	}
 	return line
+}
+
+// hideUser takes user and password out of the addresses in a text.
+func hideUser(text string) string {
+	return userInfoPattern.ReplaceAllString(text, "://"+redacted+"@")
 }
 
 func secretName(key string) bool {

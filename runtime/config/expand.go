@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -21,6 +22,20 @@ type surroundings struct {
 	dir  string // the configuration's folder: relative paths begin there
 	env  func(name string) (value string, ok bool)
 	used int // bytes that references have brought in
+
+	brought []string // what they brought in, as it is and as it looks in quotes; not what is too short to hide
+}
+
+// leastHidden is the shortest text that hide takes out of messages, in bytes: hiding every "a" would hide the
+// message, and no credential is that short.
+const leastHidden = 4
+
+// hide takes what references brought in out of a message.
+func (s *surroundings) hide(message string) string {
+	for _, v := range s.brought {
+		message = strings.ReplaceAll(message, v, redacted)
+	}
+	return message
 }
 
 // path joins a relative path with the configuration's folder.
@@ -63,6 +78,12 @@ func (s *surroundings) expand(text string) (out string, foreign bool, err error)
 		}
 		b.WriteString(v)
 		foreign = true
+		if len(v) >= leastHidden {
+			s.brought = append(s.brought, v)
+			if q := strconv.Quote(v); q[1:len(q)-1] != v {
+				s.brought = append(s.brought, q[1:len(q)-1])
+			}
+		}
 		text = rest
 	}
 }

@@ -53,6 +53,7 @@ type node struct {
 	style   style   // of a scalar
 	text    string  // of a scalar, references replaced
 	foreign bool    // text came at least in part out of a reference, and is not to be repeated
+	lost    bool    // a reference in it could not be replaced: reported, has no value
 	entries []entry // of a mapping, in the order of the file
 	items   []*node // of a sequence
 }
@@ -113,7 +114,11 @@ func parseYAML(text string) (root *node, err error) {
 			continue
 		}
 		if body != nil {
-			return nil, &syntaxError{tokenPos(doc.Body.GetToken()), "a second document begins: a configuration is one document, remove the ---"}
+			at := tokenPos(doc.Body.GetToken())
+			if second, err := convert(doc.Body, 0); err == nil {
+				at = second.pos
+			}
+			return nil, &syntaxError{at, "a second document begins: a configuration is one document, remove the ---"}
 		}
 		body = doc.Body
 	}
