@@ -55,9 +55,9 @@ type body struct {
 
 	maxHeight     int
 	instrs        int // all of them, dead ones included
-	blocks        int
+	blocks        int // see Limits.Blocks
 	branchEntries int
-	blockLocals   int
+	blockValues   int // see Limits.BlockValues
 	calls         bool
 	loops         bool
 	bulk          bool
@@ -65,8 +65,8 @@ type body struct {
 }
 
 // leaf reports that a function is so small that it needs neither a check nor a depth of its own: it calls nothing,
-// repeats nothing and moves nothing in bulk. A caller's body can hold some 40,000 calls of it, 2.5 million
-// instructions, before the caller itself has to return to a check.
+// repeats nothing and moves nothing in bulk. A caller's body can hold 65,536 calls of it, 4 million instructions,
+// before the caller itself comes to a check.
 func (b *body) leaf() bool { return !b.calls && !b.loops && !b.bulk && b.instrs <= leafInstrs }
 
 const leafInstrs = 64
@@ -79,7 +79,7 @@ func (s *source) readCode() {
 		return
 	}
 	s.code = make([]byte, 0, s.left()*7/4+64*n)
-	total := 0
+	total, work := 0, 0
 	for i := 0; i < n && s.err == nil; i++ {
 		s.fn = s.imported() + i
 		at := s.pos
@@ -100,6 +100,9 @@ func (s *source) readCode() {
 			s.fail(at, "the functions have more than %d locals together", s.lim.TotalLocals)
 		}
 		s.readBody()
+		if work += s.scan.blocks * s.scan.blocks; s.err == nil && work > s.lim.BlockSquares {
+			s.fail(at, "the functions have too many basic blocks together: split the largest ones, or build for size (-Os)")
+		}
 		if s.err != nil {
 			return
 		}
@@ -139,6 +142,18 @@ func (s *source) readLocals(typ uint32) {
 func (b *body) point(kind pointKind, from, to int, arg uint32) {
 	b.points = append(b.points, point{from: int32(from), to: int32(to), units: b.units, arg: arg, kind: kind})
 	b.units = 0
+}
+
+// block counts n basic blocks that the compiler will make at this place, and carried values that lead there.
+func (s *source) block(at, n, carried int) {
+	b := &s.scan
+	b.blocks += n
+	b.blockValues += n * (b.locals + b.height + carried)
+	if b.blocks > s.lim.Blocks {
+		s.fail(at, "more than %d basic blocks: split the function", s.lim.Blocks)
+	} else if b.blockValues > s.lim.BlockValues {
+		s.fail(at, "%d basic blocks, %d locals, %d operands are more than the compiler is trusted with: split the function", b.blocks, b.locals, b.height)
+	}
 }
 
 // charge notes a charge before the instruction at from, if there is something to charge.

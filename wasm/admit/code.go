@@ -111,6 +111,7 @@ func (s *source) immediate(at int, i instruction, op byte) {
 		if op == opMemoryGrow && b.live {
 			b.bulk = true
 			b.point(pointGrow, at, at, 0)
+			s.block(at, growCost, 0)
 		}
 	case immFunc:
 		f := s.index("function", len(s.funcs))
@@ -170,6 +171,7 @@ func (s *source) misc(at int) {
 	if i.pop == 3 && b.live { // all that take a length have it on top of the stack
 		b.bulk = true
 		b.point(pointBulk, at, at, 0)
+		s.block(at, bulkCost, 0)
 	}
 	s.move(at, int(i.pop), int(i.push))
 }

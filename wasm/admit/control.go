@@ -25,7 +25,7 @@ func (s *source) control(at int, op byte) {
 		b.dead()
 	case opBrIf:
 		s.move(at, 1, 0)
-		s.target(at)
+		s.block(at, 1, s.target(at))
 		b.charge(at)
 	case opBrTable:
 		s.move(at, 1, 0)
@@ -81,16 +81,10 @@ func (s *source) open(at int, op byte) {
 	}
 	c.height = b.height
 	b.height += c.params
-	b.blocks++
-	b.blockLocals += b.locals + c.params + c.results
-	switch {
-	case b.blocks > s.lim.Blocks:
-		s.fail(at, "more than %d blocks: split the function", s.lim.Blocks)
-	case len(b.stack) > s.lim.Nesting:
+	if len(b.stack) > s.lim.Nesting {
 		s.fail(at, "more than %d blocks inside one another: split the function", s.lim.Nesting)
-	case b.blockLocals > s.lim.BlockLocals:
-		s.fail(at, "%d blocks with %d locals are more than the compiler is trusted with: split the function", b.blocks, b.locals)
 	}
+	s.block(at, blockCost[op], c.results)
 	switch {
 	case op == opLoop && b.live:
 		b.loops = true
@@ -103,6 +97,15 @@ func (s *source) open(at int, op byte) {
 	}
 	b.stack = append(b.stack, c)
 }
+
+// blockCost is the number of basic blocks that the compiler makes of an instruction, together with what the meter
+// adds; bulk instructions contain loops.
+var blockCost = [256]int{opBlock: 1, opLoop: 3, opIf: 2}
+
+const (
+	bulkCost = 4
+	growCost = 2
+)
 
 // closeBlock ends a block. What stands behind an end can be reached as far as validation knows whenever the block's
 // beginning can.
@@ -166,14 +169,12 @@ func (s *source) target(at int) int {
 func (s *source) branchTable(at int) {
 	b := &s.scan
 	n := s.count("branch targets", 1, s.lim.BranchEntries)
-	b.branchEntries += n + 1
-	if s.err == nil && b.branchEntries > s.lim.BranchEntries+1 {
+	b.branchEntries += n
+	if s.err == nil && b.branchEntries > s.lim.BranchEntries {
 		s.fail(at, "branch tables of more than %d entries together: split the function", s.lim.BranchEntries)
 	}
 	for i := 0; i <= n && s.err == nil; i++ {
-		b.blockLocals += s.target(at)
+		b.blockValues += s.target(at)
 	}
-	if s.err == nil && b.blockLocals > s.lim.BlockLocals {
-		s.fail(at, "branch tables that carry many values are more than the compiler is trusted with: split the function")
-	}
+	s.block(at, 1, 0)
 }

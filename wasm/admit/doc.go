@@ -17,7 +17,7 @@
 //     64-bit memories, typed references, extended constants. Core Wasm 2.0 otherwise, vectors included.
 //   - Bodies, nesting, blocks, branch tables and locals are bounded, also in the products that make compilers slow.
 //   - The rewritten module computes what the original computes, counts exactly, deterministically and in every
-//     engine alike, and asks the host within one slice and some 2.5 million instructions when its fuel is used up;
+//     engine alike, and asks the host at the latest some 4 million instructions after its fuel is used up;
 //     nested calls ask the host when their estimated size passes the limit.
 //
 // # What is not
@@ -29,7 +29,7 @@
 // # The meter
 //
 // One unit is one instruction of the binary ("end" and "else" are punctuation, "loop" counts in each round). Bulk
-// instructions cost a unit more per 32 bytes or table entries, growing memory 1,024 per page. A counter of units
+// instructions cost a unit more per 32 bytes or table entries, growing memory 1,024 per page and at least that. A counter of units
 // left lives in a local variable while a function runs, and in a global between functions:
 //
 //	original                     rewritten

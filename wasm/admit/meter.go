@@ -223,17 +223,20 @@ func (m *meter) ask(out []byte) []byte {
 	return append(out, opEnd)
 }
 
-// bulk charges an instruction that has a length or a number of pages on top of the stack, before it is executed. A
-// growth beyond the memory's maximum fails without work and costs nothing but its instruction.
+// bulk charges an instruction that has a length or a number of pages on top of the stack, before it is executed.
+//
+// A growth pays for its pages when they are from 1 to the memory's maximum, and for one page otherwise: it then
+// grows by nothing or fails, but leaves native code all the same.
 func (m *meter) bulk(out []byte, p *point) []byte {
 	out = appendU32(append(out, opLocalTee), m.temp)
 	out = m.minus(appendU32(append(out, opLocalGet), m.fuel), p.units)
 	out = appendU32(append(out, opLocalGet), m.temp)
 	if p.kind == pointGrow {
-		out = append(out, opI32Const, 0)
+		out = append(out, opI32Const, 1)
 		out = appendU32(append(out, opLocalGet), m.temp)
+		out = append(out, opI32Const, 1, opI32Sub)
 		out = appendS64(append(out, opI32Const), int64(m.src.memory.max))
-		out = append(out, opI32LeU, opSelect, opExtendU, opI64Const, growShift, opI64Shl, opI64Sub)
+		out = append(out, opI32LtU, opSelect, opExtendU, opI64Const, growShift, opI64Shl, opI64Sub)
 	} else {
 		out = append(out, opExtendU, opI64Const, bulkShift, opI64ShrU, opI64Sub)
 	}

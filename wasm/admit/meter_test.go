@@ -2,6 +2,7 @@ package admit
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	w "edge/wasm/wasmtest"
@@ -67,12 +68,7 @@ func TestUnits(t *testing.T) {
 }
 
 // repeat returns n copies of a piece of code.
-func repeat(c w.Code, n int) (out w.Code) {
-	for range n {
-		out += c
-	}
-	return out
-}
+func repeat(c w.Code, n int) w.Code { return w.Code(strings.Repeat(string(c), n)) }
 
 // fib(n) = n < 2 ? n : fib(n-1) + fib(n-2): 5 units at a leaf of the tree of calls, 13 inside.
 func TestFibonacci(t *testing.T) {
@@ -113,11 +109,11 @@ func TestBulkUnits(t *testing.T) {
 	f("table copy", 6, w.Join(zero, zero, n, w.TableCopy), 64)
 	f("table fill", 7, w.Join(zero, w.RefNull(w.FuncRef), n, w.TableFill), 99)
 	f("elem drop", 1, w.ElemDrop(0), 0)
-	f("grow by nothing", 3, w.Join(n, w.MemoryGrow, w.Drop), 0)
+	f("grow by nothing", 3+1024, w.Join(n, w.MemoryGrow, w.Drop), 0)
 	f("grow by two", 3+2048, w.Join(n, w.MemoryGrow, w.Drop), 2)
 	f("grow by too many", 3+4096, w.Join(n, w.MemoryGrow, w.Drop), 4)
-	f("grow by far too many", 3, w.Join(n, w.MemoryGrow, w.Drop), 5)
-	f("grow by 2^32-1", 3, w.Join(n, w.MemoryGrow, w.Drop), 1<<32-1)
+	f("grow by far too many", 3+1024, w.Join(n, w.MemoryGrow, w.Drop), 5)
+	f("grow by 2^32-1", 3+1024, w.Join(n, w.MemoryGrow, w.Drop), 1<<32-1)
 	f("dead", 1, w.Join(w.Return, zero, zero, n, w.MemoryFill, n, w.MemoryGrow, w.Drop), 9)
 }
 

@@ -58,8 +58,8 @@ const (
 	opI64Const     = 0x42
 	opF32Const     = 0x43
 	opF64Const     = 0x44
+	opI32LtU       = 0x49
 	opI32GtU       = 0x4b
-	opI32LeU       = 0x4d
 	opI64LtS       = 0x53
 	opI32Add       = 0x6a
 	opI32Sub       = 0x6b

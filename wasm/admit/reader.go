@@ -102,7 +102,7 @@ func (r *reader) signed(bits int, what string) int64 {
 // count reads how many items follow, each of at least size bytes, and holds it against the bytes left and a limit.
 func (r *reader) count(what string, size, limit int) int {
 	at := r.pos
-	n := r.u32("the count of " + what)
+	n := r.u32("a count")
 	if int64(n)*int64(size) > int64(r.left()) {
 		r.fail(at, "%d %s are announced, %d bytes are left", n, what, r.left())
 		return 0

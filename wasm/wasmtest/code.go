@@ -157,3 +157,6 @@ func I32Store(off uint32) Code   { return op("\x36", 0, off) }
 func I64Store(off uint32) Code   { return op("\x37", 0, off) }
 func I32Store8(off uint32) Code  { return op("\x3a", 0, off) }
 func I32Store16(off uint32) Code { return op("\x3b", 0, off) }
+
+// V128Const is a vector of zeros.
+func V128Const() Code { return "\xfd\x0c" + Code(make([]byte, 16)) }
