@@ -1,0 +1,152 @@
+package publisher
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// answer takes one acknowledgement. The library calls it from one goroutine for each connection.
+func (p *Publisher) answer(m *nats.Msg) {
+	number, gen, ok := parseToken(m.Subject[len(p.inbox):])
+	if !ok {
+		return // somebody else publishes into our inbox; no attempt of ours can be meant
+	}
+	w := p.want.Load()
+	var a ack
+	if len(m.Data) == 0 {
+		a = statusAck(m.Header)
+	} else {
+		a = parseAck(w, m.Data)
+	}
+	r := classify(w, evidence{ack: a})
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i, extra := p.window.find(number, gen)
+	switch {
+	case i >= 0:
+		s := &p.window.slots[i]
+		if r.Outcome == Accepted {
+			s.answered = gen
+		}
+		p.finishLocked(i, r)
+	case extra && r.Outcome == Accepted:
+		p.count.ExtraAcks++
+	default:
+		p.count.LateAcks++
+	}
+}
+
+// statusAck reads an answer without a body: the server's own "503, nobody is there", or something that proves nothing.
+func statusAck(h nats.Header) ack {
+	status := h.Get("Status")
+	if status == "503" {
+		return ack{noResponders: true}
+	}
+	return ack{garbage: "an empty answer with status " + strconv.Quote(status)}
+}
+
+// trouble takes what the server announces on the connection. The library calls it from one goroutine, in the order of
+// the announcements.
+func (p *Publisher) trouble(s *session, err error) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		s.mu.Lock()
+		if s.whyDead == nil {
+			s.whyDead = err
+		}
+		s.mu.Unlock()
+		p.cfg.Logger.Debug("connection trouble", "stream", p.cfg.Stream, "cause", err)
+		return
+	}
+	text := strings.TrimPrefix(err.Error(), nats.ErrPermissionViolation.Error()+": ")
+	v := parseViolation(text)
+	switch v.kind {
+	case violatesPublish:
+		if !s.denyRequest(v.subject, text) {
+			p.denied(s, v.subject, text)
+		}
+	case violatesReply:
+		p.deniedReply(v.subject, text)
+	case violatesSubscribe:
+		if strings.HasPrefix(v.subject, p.prefix+".") {
+			s.fail(&FatalError{Code: CodeInbox, Detail: "listen for acknowledgements: " + text,
+				Fix: "allow the user to subscribe to " + p.prefix + ".>"})
+		}
+	default:
+		p.cfg.Logger.Warn("server announces what we cannot read", "stream", p.cfg.Stream, "text", text)
+	}
+}
+
+// denied ends the oldest pending message with this subject. The server works through a connection in order and
+// announces each refusal once, so the oldest is the refused one.
+func (p *Publisher) denied(s *session, subject, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := p.window.oldest(s.number, subject); i >= 0 {
+		p.finishLocked(i, classify(p.want.Load(), evidence{err: &DeniedError{Subject: subject, Text: text}}))
+	}
+}
+
+// deniedReply ends the message whose reply subject was refused.
+func (p *Publisher) deniedReply(reply, text string) {
+	token, ours := strings.CutPrefix(reply, p.inbox)
+	number, gen, ok := parseToken(token)
+	if !ours || !ok {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i, _ := p.window.find(number, gen); i >= 0 {
+		subject := p.window.slots[i].subject
+		p.finishLocked(i, classify(p.want.Load(), evidence{err: &DeniedError{Subject: subject, Text: text}}))
+	}
+}
+
+// violation is a "Permissions Violation", parsed.
+type violation struct {
+	kind    violationKind
+	subject string
+}
+
+type violationKind uint8
+
+const (
+	violatesNothing violationKind = iota // not readable
+	violatesPublish
+	violatesReply
+	violatesSubscribe
+)
+
+// parseViolation reads the texts of servers 2.10 to 2.15, which quote subjects as Go does:
+//
+//	Permissions Violation for Publish to "a.b"
+//	Permissions Violation for Publish with Reply of "_INBOX.x"
+//	Permissions Violation for Subscription to "a.*" (sid "3")
+func parseViolation(text string) violation {
+	for _, form := range [...]struct {
+		words string
+		kind  violationKind
+	}{
+		{"Permissions Violation for Publish to ", violatesPublish},
+		{"Permissions Violation for Publish with Reply of ", violatesReply},
+		{"Permissions Violation for Subscription to ", violatesSubscribe},
+	} {
+		rest, ok := strings.CutPrefix(text, form.words)
+		if !ok {
+			continue
+		}
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			return violation{}
+		}
+		subject, err := strconv.Unquote(quoted)
+		if err != nil {
+			return violation{}
+		}
+		return violation{form.kind, subject}
+	}
+	return violation{}
+}

@@ -1,0 +1,126 @@
+package publisher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+)
+
+// JetStream's numbers that a bind decides by.
+const (
+	codeStreamNotFound = 10059
+	codeStreamExists   = 10058
+	codeNoAccount      = 10039 // JetStream is not enabled for the account
+)
+
+// bind looks the stream up, makes it if it may, and holds it against what is needed, all within RequestTimeout. A
+// *FatalError means that the stream will not do; any other error may pass.
+func (p *Publisher) bind(ctx context.Context, s *session) (Profile, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.RequestTimeout)
+	defer cancel()
+	info, err := p.streamInfo(ctx, s)
+	var (
+		denied  *DeniedError
+		refused *apiError
+	)
+	switch {
+	case err == nil:
+		return checkStream(&p.cfg, info)
+	case errors.As(err, &denied):
+		return p.unverified(denied), nil
+	case errors.As(err, &refused) && refused.ErrCode == codeStreamNotFound:
+		if !p.cfg.CreateStream {
+			return Profile{}, &FatalError{Code: CodeMissing, Detail: fmt.Sprintf("stream %q does not exist", p.cfg.Stream),
+				Fix: "create it, or set create_stream: true"}
+		}
+		return p.createStream(ctx, s)
+	case errors.As(err, &refused) && refused.ErrCode == codeNoAccount:
+		return Profile{}, &FatalError{Code: CodeJetStream, Detail: "look up stream " + p.cfg.Stream, Err: err,
+			Fix: "enable JetStream for the account, or use another account"}
+	}
+	return Profile{}, err
+}
+
+// unverified is the profile of a stream that we may publish into but not look at.
+func (p *Publisher) unverified(why *DeniedError) Profile {
+	return Profile{Stream: p.cfg.Stream, DeliveryClass: AtLeastOnce, Warnings: []string{
+		"the stream's configuration is not readable (" + why.Text + "): storage, duplicate window and subjects are not checked; allow publishing to " + why.Subject}}
+}
+
+// streamInfo asks for the stream's configuration.
+func (p *Publisher) streamInfo(ctx context.Context, s *session) (*streamInfo, error) {
+	info, err := ask(ctx, s, "$JS.API.STREAM.INFO."+p.cfg.Stream, nil)
+	if err != nil {
+		return nil, fmt.Errorf("look up stream %q: %w", p.cfg.Stream, err)
+	}
+	return info, nil
+}
+
+// createStream makes the stream. If somebody else was faster, theirs is taken.
+func (p *Publisher) createStream(ctx context.Context, s *session) (Profile, error) {
+	body, err := json.Marshal(newStream(&p.cfg))
+	if err != nil {
+		panic("BUG: marshal a stream configuration: " + err.Error())
+	}
+	info, err := ask(ctx, s, "$JS.API.STREAM.CREATE."+p.cfg.Stream, body)
+	var (
+		denied  *DeniedError
+		refused *apiError
+	)
+	switch {
+	case errors.As(err, &denied):
+		return Profile{}, &FatalError{Code: CodeCreate, Detail: "create stream " + p.cfg.Stream, Err: denied,
+			Fix: "create it by hand"}
+	case errors.As(err, &refused) && refused.ErrCode == codeStreamExists:
+		if info, err = p.streamInfo(ctx, s); err != nil {
+			return Profile{}, err
+		}
+		return checkStream(&p.cfg, info)
+	case errors.As(err, &refused) && refused.Code >= 400 && refused.Code < 500:
+		return Profile{}, &FatalError{Code: CodeCreate, Detail: "create stream " + p.cfg.Stream, Err: refused,
+			Fix: "create it by hand, or correct subject and stream"}
+	case err != nil:
+		return Profile{}, fmt.Errorf("create stream %q: %w", p.cfg.Stream, err)
+	}
+	profile, err := checkStream(&p.cfg, info)
+	profile.Created = err == nil
+	return profile, err
+}
+
+// apiError is what JetStream's API answers.
+type apiError struct {
+	Code        int    `json:"code"`
+	ErrCode     int    `json:"err_code"`
+	Description string `json:"description"`
+}
+
+func (e *apiError) Error() string {
+	return fmt.Sprintf("server refused: %s (%d)", e.Description, e.ErrCode)
+}
+
+// ask sends one API request whose answer is a stream.
+func ask(ctx context.Context, s *session, subject string, body []byte) (*streamInfo, error) {
+	data, err := s.request(ctx, subject, body)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, errors.New("nobody answers: enable JetStream on the server and for the account, or wait for it")
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, errors.New("no answer in time")
+	case err != nil:
+		return nil, err
+	}
+	var m struct {
+		Error *apiError `json:"error"`
+		streamInfo
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, fmt.Errorf("parse answer of the server: %w", err)
+	}
+	if m.Error != nil {
+		return nil, m.Error
+	}
+	return &m.streamInfo, nil
+}

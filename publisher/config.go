@@ -1,0 +1,198 @@
+package publisher
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"edge/envelope"
+)
+
+// Config is what a Publisher works with. Zero values of the limits are replaced by their defaults; no limit has an
+// "off".
+type Config struct {
+	URL  string // nats://, tls://, ws:// or wss://, several separated by commas; no credentials in it
+	Name string // shown by the server's connection list, and part of the inbox: _INBOX.<name>.>
+	// Stream receives everything. ASCII letters, digits, "-" and "_", at most 128.
+	Stream string
+	// Subjects are the patterns that messages will have: they are checked against the stream, and a created stream
+	// lists them. May be empty if CreateStream is not set; then only each message's own subject is checked.
+	Subjects []string
+	// CreateStream makes the stream if it is missing: file storage, limits retention without limits, discard new, one
+	// replica. An existing stream is never changed.
+	CreateStream    bool
+	DuplicateWindow time.Duration // of a created stream, default 2 m, at least 100 ms; an existing one keeps its own
+
+	Token          string // or User and Password, or none
+	User, Password string
+
+	RequestTimeout   time.Duration // of lookup, publication and acknowledgement; default 10 s, at most 300 s
+	MaxInFlight      int           // messages admitted and unanswered; default 256, at most 65,536
+	MaxInFlightBytes int           // their headers and payloads; default 8 MiB. One message alone may be larger
+	Logger           *slog.Logger  // default: discard
+}
+
+// Limits and defaults. 256 messages fill a loopback connection, 1,024 one of 10 ms at 100,000 messages a second, and
+// nothing was gained above; the server drops what exceeds 100,000 messages or 128 MiB of one stream's queue. A
+// timeout under the 5 to 10 s that a cluster needs to elect a leader only makes more unknowns.
+const (
+	DefaultRequestTimeout   = 10 * time.Second
+	DefaultDuplicateWindow  = 2 * time.Minute
+	DefaultMaxInFlight      = 256
+	DefaultMaxInFlightBytes = 8 << 20
+
+	maxRequestTimeout  = 300 * time.Second
+	minDuplicateWindow = 100 * time.Millisecond // the server refuses less
+	maxMaxInFlight     = 1 << 16
+	maxStreamName      = 128
+)
+
+// withDefaults fills what was left out.
+func (c Config) withDefaults() Config {
+	if c.RequestTimeout == 0 {
+		c.RequestTimeout = DefaultRequestTimeout
+	}
+	if c.DuplicateWindow == 0 {
+		c.DuplicateWindow = DefaultDuplicateWindow
+	}
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = DefaultMaxInFlight
+	}
+	if c.MaxInFlightBytes == 0 {
+		c.MaxInFlightBytes = DefaultMaxInFlightBytes
+	}
+	if c.Name == "" {
+		c.Name = "edge"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Subjects = slices.Clone(c.Subjects)
+	return c
+}
+
+// check returns every mistake, each a *ConfigError, joined.
+func (c *Config) check() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, &ConfigError{field, fmt.Sprintf(format, args...)})
+	}
+	for _, u := range strings.Split(c.URL, ",") {
+		if detail := checkURL(strings.TrimSpace(u)); detail != "" {
+			bad("url", "%s", detail)
+		}
+	}
+	if detail := checkStreamName(c.Stream); detail != "" {
+		bad("stream", "%q: %s", c.Stream, detail)
+	}
+	for _, s := range c.Subjects {
+		if err := envelope.CheckPattern(s); err != nil {
+			bad("subject", "%v", err)
+		} else if strings.HasPrefix(s, "$") {
+			bad("subject", "%q: subjects under $ belong to the server", s)
+		}
+	}
+	if c.CreateStream && len(c.Subjects) == 0 {
+		bad("create_stream", "it needs to know the stream's subjects: give a subject or allow_subjects")
+	}
+	if c.DuplicateWindow < minDuplicateWindow {
+		bad("duplicate_window", "%v: at least %v is needed", c.DuplicateWindow, minDuplicateWindow)
+	}
+	if c.Token != "" && c.User != "" {
+		bad("token", "it excludes user and password: give one of both")
+	}
+	if c.Password != "" && c.User == "" {
+		bad("user", "there is a password but no user")
+	}
+	if c.RequestTimeout < 0 || c.RequestTimeout > maxRequestTimeout {
+		bad("request_timeout", "%v: it must be more than 0 and at most %v", c.RequestTimeout, maxRequestTimeout)
+	}
+	if c.MaxInFlight < 1 || c.MaxInFlight > maxMaxInFlight {
+		bad("max_in_flight", "%d: it must be from 1 to %d", c.MaxInFlight, maxMaxInFlight)
+	}
+	if c.MaxInFlightBytes < 1 {
+		bad("max_in_flight_bytes", "%d: it must be positive", c.MaxInFlightBytes)
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+// checkURL returns what is wrong with one address. It does not quote an address that might hold a secret.
+func checkURL(text string) string {
+	if text == "" {
+		return "it is empty: give an address such as nats://127.0.0.1:4222"
+	}
+	if strings.Contains(text, "@") {
+		return "it holds credentials: put them into token, or user and password"
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return fmt.Sprintf("%q is not a URL: give an address such as nats://127.0.0.1:4222", text)
+	}
+	switch u.Scheme {
+	case "nats", "tls", "ws", "wss":
+	default:
+		return fmt.Sprintf("%q: the scheme must be nats, tls, ws or wss", text)
+	}
+	if u.Hostname() == "" {
+		return fmt.Sprintf("%q has no host", text)
+	}
+	return ""
+}
+
+func checkStreamName(name string) string {
+	switch {
+	case name == "":
+		return "it is missing: name the stream that receives the messages"
+	case len(name) > maxStreamName:
+		return fmt.Sprintf("%d bytes, the limit is %d", len(name), maxStreamName)
+	}
+	for _, c := range []byte(name) {
+		if !isNameByte(c) {
+			return "use ASCII letters, digits, - and _"
+		}
+	}
+	return ""
+}
+
+func isNameByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+}
+
+// inboxPrefix is where acknowledgements go: under _INBOX, which every default permission allows, and under the
+// client's name, so that an account may allow just _INBOX.<name>.>
+func inboxPrefix(name string) string {
+	const most = 64 // bytes of the name; the rest of the reply subject takes 40
+	b := []byte("_INBOX.")
+	for _, c := range []byte(name[:min(len(name), most)]) {
+		if !isNameByte(c) {
+			c = '_'
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}
+
+// exposed tells whether credentials would cross a network in the clear.
+func (c *Config) exposed() bool {
+	if c.Token == "" && c.Password == "" {
+		return false
+	}
+	for _, text := range strings.Split(c.URL, ",") {
+		u, err := url.Parse(strings.TrimSpace(text))
+		if err != nil || u.Scheme != "nats" && u.Scheme != "ws" || u.Hostname() == "localhost" {
+			continue
+		}
+		if ip := net.ParseIP(u.Hostname()); ip == nil || !ip.IsLoopback() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,173 @@
+package publisher
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Answers of Send that mean: nothing was sent and no Result will follow.
+var (
+	// ErrFull: the window is full, by count or by bytes. Take Results and try again.
+	ErrFull = errors.New("send message: the window is full: take results first")
+	// ErrNotReady: there is no bound stream now. Changed tells when to look at Status again.
+	ErrNotReady = errors.New("send message: the publisher is not ready")
+)
+
+// ConfigError names a field of Config that cannot be used. Field is spelled as in the agent's configuration file.
+type ConfigError struct {
+	Field  string
+	Detail string // what is wrong and what would be right; never holds a secret
+}
+
+func (e *ConfigError) Error() string { return "publisher configuration: " + e.Field + ": " + e.Detail }
+
+// FatalError says that the publisher can never work as it is configured: Run ends with it.
+type FatalError struct {
+	Code   string // short and stable, see the constants
+	Detail string // what was found
+	Fix    string // what to do next
+	Err    error  // the cause, if there is one
+}
+
+// Codes of a FatalError.
+const (
+	CodeCredentials = "credentials"      // the server refused who we are
+	CodeInbox       = "inbox_denied"     // we may not listen for acknowledgements
+	CodeMissing     = "stream_missing"   // there is no such stream
+	CodeCreate      = "create_refused"   // the stream could not be created
+	CodeStorage     = "stream_storage"   // it is kept in memory
+	CodeNoAck       = "stream_no_ack"    // it does not acknowledge
+	CodeSealed      = "stream_sealed"    // it takes nothing any more
+	CodeMirror      = "stream_mirror"    // it takes messages from another stream only
+	CodeSubjects    = "stream_subjects"  // it does not list the subjects
+	CodeJetStream   = "jetstream_absent" // the account has no JetStream
+)
+
+func (e *FatalError) Error() string {
+	text := e.Detail
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text + ": " + e.Fix
+}
+
+func (e *FatalError) Unwrap() error { return e.Err }
+
+// The types below are causes in Result.Err. Those that can make a message permanent have a Code: short, stable, for
+// quarantine and metrics.
+
+// AckError is a refusal by the server.
+type AckError struct {
+	ErrCode     int    // JetStream's number, 0 if there was none
+	Status      int    // the HTTP-like status
+	Description string // the server's words
+	Fix         string // what to do next, "" if the number is not known to us
+}
+
+func (e *AckError) Error() string {
+	text := fmt.Sprintf("publish message: server refused: %s (%d)", e.Description, e.ErrCode)
+	if e.Fix != "" {
+		text += ": " + e.Fix
+	}
+	return text
+}
+
+// Code is "server_" and JetStream's number.
+func (e *AckError) Code() string { return "server_" + strconv.Itoa(e.ErrCode) }
+
+// UnexpectedAckError is an answer that proves nothing: another stream or domain, sequence 0, or no acknowledgement at
+// all by its form.
+type UnexpectedAckError struct {
+	Want, Got string // "STREAM" or "STREAM in domain D"; Got is the answer's beginning when it cannot be read
+}
+
+func (e *UnexpectedAckError) Error() string {
+	return fmt.Sprintf("publish message: acknowledgement is from %s, expected %s: look for a second stream or a responder on the subject", e.Got, e.Want)
+}
+
+// TimeoutError says that no acknowledgement came.
+type TimeoutError struct {
+	After time.Duration // since the message was admitted
+	Lost  bool          // the connection that it was sent on was lost
+}
+
+func (e *TimeoutError) Error() string {
+	if e.Lost {
+		return fmt.Sprintf("publish message: connection lost, no acknowledgement after %v: it may be stored", e.After.Round(time.Millisecond))
+	}
+	return fmt.Sprintf("publish message: no acknowledgement after %v: it may be stored; look at the server's log, disk and quorum", e.After.Round(time.Millisecond))
+}
+
+// SendError is trouble on this side of the wire. Written tells whether any byte may have left.
+type SendError struct {
+	Written bool
+	Err     error
+}
+
+func (e *SendError) Error() string { return "publish message: " + e.Err.Error() }
+func (e *SendError) Unwrap() error { return e.Err }
+
+// Code is "unsendable".
+func (e *SendError) Code() string { return "unsendable" }
+
+// SizeError is a message over a limit. Sizes are bytes and include the header block where Of says so.
+type SizeError struct {
+	Of          string // "message" (headers and payload) or "headers"
+	Size, Limit int
+	Limiter     string // whose limit: "max_payload of the server", "max_msg_size of stream S"
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("publish message: %s of %d bytes, %s is %d: send less or raise the limit", e.Of, e.Size, e.Limiter, e.Limit)
+}
+
+// Code is "too_large".
+func (e *SizeError) Code() string { return "too_large" }
+
+// SubjectError is a subject or header block that must not be sent.
+type SubjectError struct {
+	Subject  string
+	Stream   string   // set if the stream does not take the subject
+	Subjects []string // what it takes
+	Err      error    // set if subject or headers are malformed
+}
+
+func (e *SubjectError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("publish message to %q: %v", e.Subject, e.Err)
+	}
+	return fmt.Sprintf("publish message to %q: stream %s takes only %s: change the subject or the stream", e.Subject, e.Stream, strings.Join(e.Subjects, ", "))
+}
+
+func (e *SubjectError) Unwrap() error { return e.Err }
+
+// Code is "bad_subject" or "subject_not_covered".
+func (e *SubjectError) Code() string {
+	if e.Err != nil {
+		return "bad_subject"
+	}
+	return "subject_not_covered"
+}
+
+// DeniedError says that the server does not allow us to publish under a subject. The denied copy was not stored.
+type DeniedError struct {
+	Subject string
+	Text    string // the server's words
+}
+
+func (e *DeniedError) Error() string {
+	return fmt.Sprintf("publish message to %q: the server denies it (%s): allow the user to publish there", e.Subject, e.Text)
+}
+
+// EndedError says that Run ended before an answer came, or before the message was sent.
+type EndedError struct{ Written bool }
+
+func (e *EndedError) Error() string {
+	if e.Written {
+		return "publish message: publisher ended before the acknowledgement: it may be stored"
+	}
+	return "publish message: publisher ended before it was sent"
+}

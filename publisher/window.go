@@ -1,0 +1,192 @@
+package publisher
+
+import "fmt"
+
+// slotState is where one slot of the window is.
+type slotState uint8
+
+const (
+	slotFree    slotState = iota
+	slotQueued            // admitted, not yet taken by the sender
+	slotWriting           // the sender reads its bytes
+	slotWritten           // handed to the connection
+	slotSpent             // answered while the sender still reads its bytes: nothing may overwrite them
+)
+
+// slot is one place of the window. Times are nanoseconds on the publisher's clock.
+type slot struct {
+	state    slotState
+	gen      uint32 // grows with each use; part of the reply subject, so that late answers are recognised
+	answered uint32 // the generation that had an acknowledgement last
+	prev     int32  // the slot admitted before and after this one; -1 at the ends
+	next     int32
+	session  uint32 // the connection that it was written on
+	tag      uint64
+	call     *call // the Write that waits for it, or nil
+	admitted int64
+	deadline int64
+	size     int
+	subject  string
+	id       []byte // Nats-Msg-Id; like headers and payload a part of buf
+	headers  []byte
+	payload  []byte
+	buf      []byte
+}
+
+// window is the table of messages that are admitted and unanswered. It has no lock and no clock; its owner has both.
+//
+// Invariant: the slots that are queued, writing or written form one list in order of admission, and their number is
+// pending, their sizes sum up to bytes. Deadlines do not decrease along the list, so that the first one is the next to
+// expire. The queued slots are the end of the list, and unsent is the first of them. The other slots are on the free
+// list, unless they are spent.
+type window struct {
+	slots    []slot
+	free     []uint32
+	first    int32
+	last     int32
+	unsent   int32
+	pending  int
+	bytes    int
+	maxBytes int
+	keep     int // a slot's buffer longer than this is given back
+}
+
+func newWindow(slots, maxBytes int) window {
+	w := window{slots: make([]slot, slots), first: -1, last: -1, unsent: -1, maxBytes: maxBytes, keep: maxBytes / slots}
+	for i := range slots {
+		w.free = append(w.free, uint32(slots-1-i)) // slot 0 is used first
+	}
+	return w
+}
+
+// room tells whether a message of this size may be added. One alone is let in whatever its size.
+func (w *window) room(size int) bool {
+	return len(w.free) > 0 && (w.pending == 0 || w.bytes+size <= w.maxBytes)
+}
+
+// add takes a free slot and puts it at the end of the list. The caller fills in the rest, with a deadline that is not
+// before that of any other slot.
+func (w *window) add(size int) (int32, *slot) {
+	i := int32(w.free[len(w.free)-1])
+	w.free = w.free[:len(w.free)-1]
+	s := &w.slots[i]
+	if s.state != slotFree {
+		panic(fmt.Sprintf("BUG: slot %d on the free list is in state %d", i, s.state))
+	}
+	s.state, s.gen, s.size = slotQueued, s.gen+1, size
+	s.prev, s.next = w.last, -1
+	if w.last >= 0 {
+		w.slots[w.last].next = i
+	} else {
+		w.first = i
+	}
+	w.last = i
+	if w.unsent < 0 {
+		w.unsent = i
+	}
+	w.pending++
+	w.bytes += size
+	return i, s
+}
+
+// take gives the sender the first queued slot, or -1.
+func (w *window) take(session uint32) int32 {
+	i := w.unsent
+	if i < 0 {
+		return -1
+	}
+	s := &w.slots[i]
+	s.state, s.session = slotWriting, session
+	w.unsent = s.next
+	return i
+}
+
+// written says that the sender does not need slot i any more. It tells whether the slot still waits for an answer.
+func (w *window) written(i int32) bool {
+	s := &w.slots[i]
+	switch s.state {
+	case slotWriting:
+		s.state = slotWritten
+		return true
+	case slotSpent:
+		w.release(i)
+		return false
+	}
+	panic(fmt.Sprintf("BUG: slot %d in state %d was written", i, s.state))
+}
+
+// remove takes slot i out of the list: it has its outcome.
+func (w *window) remove(i int32) {
+	s := &w.slots[i]
+	if s.state == slotFree || s.state == slotSpent {
+		panic(fmt.Sprintf("BUG: slot %d has two outcomes", i))
+	}
+	if s.prev >= 0 {
+		w.slots[s.prev].next = s.next
+	} else {
+		w.first = s.next
+	}
+	if s.next >= 0 {
+		w.slots[s.next].prev = s.prev
+	} else {
+		w.last = s.prev
+	}
+	if w.unsent == i {
+		w.unsent = s.next
+	}
+	w.pending--
+	w.bytes -= s.size
+	s.call = nil
+	if s.state == slotWriting {
+		s.state = slotSpent
+		return
+	}
+	w.release(i)
+}
+
+func (w *window) release(i int32) {
+	s := &w.slots[i]
+	s.state, s.subject = slotFree, ""
+	s.id, s.headers, s.payload = nil, nil, nil
+	if cap(s.buf) > w.keep {
+		s.buf = nil
+	}
+	w.free = append(w.free, uint32(i))
+}
+
+// find returns the slot that a token names if it waits for its answer, else -1. extra is true if that very message has
+// been acknowledged before.
+func (w *window) find(number, gen uint32) (i int32, extra bool) {
+	if uint64(number) >= uint64(len(w.slots)) {
+		return -1, false
+	}
+	s := &w.slots[number]
+	if s.gen != gen || s.state == slotFree || s.state == slotSpent {
+		return -1, gen != 0 && s.answered == gen
+	}
+	return int32(number), false
+}
+
+// oldest returns the first slot with this subject that was written on the session, or -1.
+func (w *window) oldest(session uint32, subject string) int32 {
+	for i := w.first; i >= 0; i = w.slots[i].next {
+		s := &w.slots[i]
+		if s.state != slotQueued && s.session == session && s.subject == subject {
+			return i
+		}
+	}
+	return -1
+}
+
+// shorten brings the deadlines of everything written before this session forward to at.
+func (w *window) shorten(session uint32, at int64) {
+	for i := w.first; i >= 0; i = w.slots[i].next {
+		s := &w.slots[i]
+		if s.state == slotQueued {
+			return // so is the rest, and none of it was written
+		}
+		if s.session != session {
+			s.deadline = min(s.deadline, at)
+		}
+	}
+}

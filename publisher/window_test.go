@@ -1,0 +1,142 @@
+package publisher
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// check walks the whole table and holds it against its invariant.
+func (w *window) check(t *testing.T) {
+	t.Helper()
+	n, bytes, queued := 0, 0, false
+	prev := int32(-1)
+	for i := w.first; i >= 0; i = w.slots[i].next {
+		s := &w.slots[i]
+		switch s.state {
+		case slotQueued:
+			if !queued && w.unsent != i {
+				t.Fatalf("unsent is %d, the first queued slot %d", w.unsent, i)
+			}
+			queued = true
+		case slotWriting, slotWritten:
+			if queued {
+				t.Fatalf("slot %d was written before an earlier one", i)
+			}
+		default:
+			t.Fatalf("slot %d in the list is in state %d", i, s.state)
+		}
+		if s.prev != prev || prev >= 0 && w.slots[prev].deadline > s.deadline {
+			t.Fatalf("slot %d does not follow slot %d", i, prev)
+		}
+		prev = i
+		n++
+		bytes += s.size
+	}
+	if !queued && w.unsent != -1 {
+		t.Fatalf("unsent is %d, nothing is queued", w.unsent)
+	}
+	spent := 0
+	for i := range w.slots {
+		if w.slots[i].state == slotSpent {
+			spent++
+		}
+	}
+	if w.last != prev || n != w.pending || bytes != w.bytes || n+len(w.free)+spent != len(w.slots) {
+		t.Fatalf("%d slots of %d bytes are listed, %d of %d bytes counted, %d free, %d spent", n, bytes, w.pending, w.bytes, len(w.free), spent)
+	}
+}
+
+// TestWindow plays random histories against the invariant, and against a map of what must be found.
+func TestWindow(t *testing.T) {
+	const seed = 7
+	dice := rand.New(rand.NewPCG(seed, seed))
+	for range 50 {
+		w := newWindow(1+dice.IntN(8), 100)
+		live := make(map[int32]uint32)
+		now, writing := int64(0), int32(-1)
+		for range 400 {
+			now++
+			switch dice.IntN(6) {
+			case 0, 1:
+				size := 1 + dice.IntN(60)
+				room := w.room(size)
+				if want := len(w.free) > 0 && (len(live) == 0 || w.bytes+size <= 100); room != want {
+					t.Fatalf("seed %d: room(%d) is %v", seed, size, room)
+				}
+				if room {
+					i, s := w.add(size)
+					s.deadline = now + 50
+					live[i] = s.gen
+				}
+			case 2:
+				if writing < 0 {
+					writing = w.take(1 + uint32(now/100))
+				}
+			case 3:
+				if writing >= 0 {
+					_, waits := live[writing]
+					if w.written(writing) != waits {
+						t.Fatalf("seed %d: slot %d waits: %v", seed, writing, !waits)
+					}
+					writing = -1
+				}
+			case 4:
+				for i, gen := range live {
+					if got, extra := w.find(uint32(i), gen); got != i || extra {
+						t.Fatalf("seed %d: slot %d is not found", seed, i)
+					}
+					w.slots[i].answered = gen
+					w.remove(i)
+					delete(live, i)
+					if got, extra := w.find(uint32(i), gen); got != -1 || !extra {
+						t.Fatalf("seed %d: slot %d is found after its answer", seed, i)
+					}
+					break
+				}
+			case 5:
+				w.shorten(1+uint32(now/100), now+10)
+			}
+			w.check(t)
+		}
+	}
+}
+
+func TestFindStrangers(t *testing.T) {
+	w := newWindow(2, 100)
+	i, s := w.add(1)
+	f := func(slot, gen uint32, want int32) {
+		t.Helper()
+		if got, extra := w.find(slot, gen); got != want || extra {
+			t.Errorf("find(%d, %d) is %d, %v", slot, gen, got, extra)
+		}
+	}
+	f(uint32(i), s.gen, i)
+	f(uint32(i), s.gen+1, -1)
+	f(uint32(i), 0, -1)
+	f(1, 0, -1)
+	f(2, 1, -1)
+	f(1<<31, 1, -1)
+	f(1<<32-1, 1, -1)
+}
+
+func TestDelay(t *testing.T) {
+	f := func(n int, dice float64, want time.Duration) {
+		t.Helper()
+		if got := reconnect.delay(n, dice); got != want {
+			t.Errorf("delay(%d, %v) is %v, want %v", n, dice, got, want)
+		}
+	}
+	f(0, 0, 50*time.Millisecond)
+	f(0, 0.5, 75*time.Millisecond)
+	f(1, 0, 100*time.Millisecond)
+	f(8, 0, 12800*time.Millisecond)
+	f(9, 0, 15*time.Second) // 51.2 s is over the maximum
+	f(31, 0, 15*time.Second)
+	f(1<<40, 0, 15*time.Second)
+	for n := range 64 {
+		if d := reconnect.delay(n, 0.999999); d <= 0 || d > reconnect.max {
+			t.Errorf("delay(%d) is %v", n, d)
+		}
+	}
+}
