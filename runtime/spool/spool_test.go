@@ -550,6 +550,7 @@ func TestReaderAndAppenderTogether(t *testing.T) {
 	dice := rand.New(rand.NewPCG(seed, 0))
 	s := start(t, t.TempDir(), Options{Sinks: []string{"a", "b"}, MaxBytes: 2 << 20})
 	const total = 20_000
+	sizes := map[string]int{"a": 1 + dice.IntN(200), "b": 1 + dice.IntN(200)} // dice belong to the appender from here on
 	var all sync.WaitGroup
 	all.Go(func() {
 		for next := Seq(1); next <= total; {
@@ -562,9 +563,8 @@ func TestReaderAndAppenderTogether(t *testing.T) {
 		}
 		s.Seal()
 	})
-	for _, name := range []string{"a", "b"} {
+	for name, size := range sizes {
 		k := s.reader(name)
-		size := 1 + dice.IntN(200)
 		all.Go(func() {
 			var b Block
 			check := inOrder(t, 1, 600)
