@@ -34,7 +34,7 @@ func (p *Publisher) takeQueued() (int32, *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.session
-	if p.state != Ready || s == nil {
+	if p.state != Ready || s == nil || s.broken {
 		return p.window.take(0), nil
 	}
 	return p.window.take(s.number), s
@@ -51,9 +51,13 @@ func (p *Publisher) settleWrite(i int32, s *session, err error) {
 			p.finishLocked(i, r)
 		}
 	}
-	p.mu.Unlock()
-	if s != nil && r.Outcome == Unknown {
+	broken := s != nil && r.Outcome == Unknown
+	if broken {
 		// The library drops its buffer on a failed write and may keep the connection: nothing on it can be trusted.
+		s.broken = true
+	}
+	p.mu.Unlock()
+	if broken {
 		s.cut()
 	}
 }

@@ -30,6 +30,7 @@ type session struct {
 	unhook     func() bool   // from the context that cuts the session
 	closed     chan struct{} // closed when the library has closed the connection and called every handler
 	fatal      chan error    // one place: why the publisher cannot go on
+	broken     bool          // guarded by Publisher.mu: a write has failed, nothing more is written
 
 	mu      sync.Mutex
 	raw     net.Conn                // guarded by mu: the socket

@@ -1,0 +1,214 @@
+package publisher
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"edge/envelope"
+	"edge/publisher/natstest"
+)
+
+// patience bounds waits that must end. It decides no result.
+const patience = 60 * time.Second
+
+// rig is a Publisher that runs.
+type rig struct {
+	t    *testing.T
+	srv  *natstest.Server
+	p    *Publisher
+	stop context.CancelFunc
+	done chan struct{}
+	err  error // of Run, once done is closed
+}
+
+// run starts a Publisher into stream EDGE with subjects e.>, which it creates. change may change that.
+func run(t *testing.T, srv *natstest.Server, change func(c *Config)) *rig {
+	t.Helper()
+	cfg := Config{
+		URL: srv.URL(), Token: srv.Token(), Stream: "EDGE", Subjects: []string{"e.>"}, CreateStream: true,
+		RequestTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	p, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	r := &rig{t: t, srv: srv, p: p, stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.err = p.Run(ctx)
+	}()
+	t.Cleanup(r.end)
+	return r
+}
+
+// end stops Run and waits for it.
+func (r *rig) end() {
+	r.stop()
+	select {
+	case <-r.done:
+	case <-time.After(patience):
+		r.t.Errorf("Run has not ended:\n%s", stacks())
+	}
+}
+
+func stacks() []byte {
+	b := make([]byte, 1<<20)
+	return b[:runtime.Stack(b, true)]
+}
+
+// until waits for a status.
+func (r *rig) until(what string, ok func(s Status) bool) Status {
+	r.t.Helper()
+	timeout := time.After(patience)
+	for {
+		s := r.p.Status()
+		if ok(s) {
+			return s
+		}
+		select {
+		case <-r.p.Changed():
+		case <-time.After(5 * time.Millisecond): // counters change without a notice
+		case <-timeout:
+			r.t.Fatalf("no status with %s: %+v\n%s", what, s, stacks())
+		}
+	}
+}
+
+func (r *rig) ready() Status {
+	r.t.Helper()
+	return r.until("ready", func(s Status) bool { return s.State == Ready })
+}
+
+// fatal waits for Run to fail with the code.
+func (r *rig) fatal(code string) {
+	r.t.Helper()
+	select {
+	case <-r.done:
+	case <-time.After(patience):
+		r.t.Fatalf("Run has not failed: %+v", r.p.Status())
+	}
+	var fe *FatalError
+	if !errors.As(r.err, &fe) || fe.Code != code || fe.Fix == "" {
+		r.t.Fatalf("Run: %v, want %s", r.err, code)
+	}
+	if s := r.p.Status(); s.State != Failed || s.Err != r.err.Error() {
+		r.t.Errorf("status is %v, %q after %v", s.State, s.Err, r.err)
+	}
+	if err := r.p.Send(message(1, "e.1"), 1); !errors.Is(err, ErrNotReady) {
+		r.t.Errorf("Send after Run: %v", err)
+	}
+}
+
+// message makes a message with an id of its own for each n.
+func message(n int, subject string) *envelope.Message {
+	m := &envelope.Message{Subject: []byte(subject), Payload: fmt.Appendf(nil, `{"n":%d}`, n)}
+	binary.BigEndian.PutUint64(m.ID[8:], uint64(n)+1)
+	return m
+}
+
+// send admits a message that must be admitted.
+func (r *rig) send(m *envelope.Message, tag uint64) {
+	r.t.Helper()
+	if err := r.p.Send(m, tag); err != nil {
+		r.t.Fatalf("send %d: %v", tag, err)
+	}
+}
+
+// result waits for the next one.
+func (r *rig) result() Result {
+	r.t.Helper()
+	select {
+	case x := <-r.p.Results():
+		return x
+	case <-time.After(patience):
+		r.t.Fatalf("no result: %+v\n%s", r.p.Status(), stacks())
+	}
+	panic("unreachable")
+}
+
+// one sends one message and checks its outcome.
+func (r *rig) one(m *envelope.Message, want Outcome) Result {
+	r.t.Helper()
+	r.send(m, 77)
+	x := r.result()
+	if x.Outcome != want || x.Tag != 77 || (x.Err == nil) != (want == Accepted) {
+		r.t.Fatalf("%s: %+v, want %v", m.Subject, x, want)
+	}
+	return x
+}
+
+// stored reads the ids that the stream holds through a connection of its own.
+func stored(t *testing.T, js jetstream.JetStream, name string) map[string]int {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := stream.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make(map[string]int)
+	for seq := info.State.FirstSeq; seq <= info.State.LastSeq && info.State.Msgs > 0; seq++ {
+		m, err := stream.GetMsg(t.Context(), seq)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[m.Header.Get(headerID)]++
+	}
+	return ids
+}
+
+// TestGoroutines takes a Publisher through connection, loss, failure to connect and end. Nothing of it or of the
+// client library stays.
+func TestGoroutines(t *testing.T) {
+	srv := natstest.Start(t)
+	r := run(t, srv, nil)
+	r.ready()
+	r.one(message(1, "e.1"), Accepted)
+	srv.Kill()
+	r.until("loss", func(s Status) bool { return s.State == Disconnected })
+	srv.Restart()
+	r.ready()
+	r.end()
+	if r.err != nil {
+		t.Fatalf("Run: %v", r.err)
+	}
+	ours := [][]byte{[]byte("edge/publisher.(*Publisher)"), []byte("nats-io/nats.go.")}
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		b := stacks()
+		left := false
+		for _, name := range ours {
+			left = left || bytes.Contains(b, name)
+		}
+		if !left {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("goroutines stay:\n%s", b)
+		}
+	}
+}
+
+// admin is a connection of the test's own.
+func admin(t *testing.T, srv *natstest.Server, opts ...nats.Option) jetstream.JetStream {
+	t.Helper()
+	return srv.JetStream(t, opts...)
+}
