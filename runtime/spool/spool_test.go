@@ -500,6 +500,52 @@ func TestFullBlocksUntilReleased(t *testing.T) {
 	s.end()
 }
 
+// TestFullAtOpen: a committer that finds no room waits for it; it does not look again and again.
+func TestFullAtOpen(t *testing.T) {
+	dir := t.TempDir()
+	opt := Options{Sinks: []string{"a"}, MaxBytes: MinMaxBytes}
+	s := start(t, dir, opt)
+	k := s.reader("a")
+	for full := false; !full; {
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		_, err := s.Append(ctx, Batch{Records: same(1, 64)})
+		cancel()
+		full = errors.Is(err, context.DeadlineExceeded)
+	}
+	drain(t, k, 100, 1<<20, func(Seq, []byte) {})
+	k.Release(2) // in the middle of a row: nothing can go
+	s.end()
+
+	again := open(t, dir, opt)
+	ctx, cancel := context.WithCancel(context.Background())
+	got := make(chan error, 1)
+	go func() {
+		_, err := again.Append(ctx, Batch{Records: same(1, 64)})
+		got <- err
+	}()
+	for queued := 0; queued == 0; {
+		again.mu.Lock()
+		queued = len(again.queue)
+		again.mu.Unlock()
+	}
+	if err := again.commit(true); err != nil { // in the committer's place
+		t.Fatal(err)
+	}
+	again.mu.Lock()
+	full, next := again.full, again.nextLocked(false)
+	again.mu.Unlock()
+	if !full || next != stepWait {
+		t.Errorf("without room: full %v, next step %d", full, next)
+	}
+	cancel()
+	if err := <-got; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A batch of almost max_bytes fits when nothing else is there: otherwise it would wait for ever.
 func TestOneBatchMayFillTheSpool(t *testing.T) {
 	s := start(t, t.TempDir(), Options{Sinks: []string{"a"}, MaxBytes: 512 << 10})
