@@ -72,19 +72,27 @@ func (e *Engine) Load(ctx context.Context, module []byte, lim Limits) (*Module, 
 		return nil, err
 	}
 	m := &Module{engine: e, lim: lim, admitted: a}
-	if err := m.compile(); err != nil {
+	err = m.compile(e.cfg.CacheDir)
+	if err != nil && e.cfg.CacheDir != "" {
+		// A damaged entry or a full disk must cost time, not the module. A bad module fails again.
+		if first := errors.Join(err, m.free()); m.compile("") == nil {
+			e.log.Warn("module cache is not usable, compiled without it; remove its files if this comes again", "dir", e.cfg.CacheDir, "error", first)
+			err = nil
+		}
+	}
+	if err != nil {
 		return nil, &LoadError{Stage: StageCompile, Err: errors.Join(err, m.free())}
 	}
 	a.Code = nil // compiled; the instances need only what is known about it
 	return m, nil
 }
 
-// compile fills m's runtime. The compiler runs on this goroutine alone, because a panic on a worker of its own
-// could not be caught.
-func (m *Module) compile() (err error) {
+// compile fills m's runtime; dir is the cache, "" for none. The compiler runs on this goroutine alone, because a
+// panic on a worker of its own could not be caught.
+func (m *Module) compile(dir string) (err error) {
 	defer recovered(&err)
 	cfg := m.engine.runtime
-	if dir := m.engine.cfg.CacheDir; dir != "" {
+	if dir != "" {
 		if m.cache, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
 			return fmt.Errorf("open module cache: %w", err)
 		}

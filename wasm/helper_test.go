@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -45,6 +46,9 @@ func openWith(t testing.TB, e *Engine, module []byte, cfg InstanceConfig, change
 	})
 	return i
 }
+
+// compiles says whether wazero has a compiler for this processor; elsewhere it interprets.
+const compiles = runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64"
 
 // events makes a batch of events that have nothing but data.
 func events(data ...string) []Input {

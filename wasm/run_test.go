@@ -37,7 +37,7 @@ func TestRun(t *testing.T) {
 }
 
 // Whatever a guest does at 'X', nothing of that run is left, and the next run answers as the first one did.
-func TestFaults(t *testing.T) { testFaults(t, engine(t), false) }
+func TestFaults(t *testing.T) { testFaults(t, engine(t), !compiles) }
 
 // Where wazero has no compiler, it interprets. Everything holds there too.
 func TestFaultsInterpreted(t *testing.T) {
@@ -176,7 +176,7 @@ var big = wasmtest.Message(0, wasmtest.I32Const(0), wasmtest.I32Const(30))
 func TestFuelIsExact(t *testing.T) {
 	f := func(name string, module []byte, in []Input) {
 		t.Helper()
-		i := open(t, module, InstanceConfig{}, func(l *Limits) { l.Fuel, l.Memory = 1<<28, 32<<20 })
+		i := open(t, module, InstanceConfig{}, func(l *Limits) { l.Fuel, l.Memory, l.Time = 1<<28, 32<<20, 10*time.Second })
 		var out Output
 		if err := i.Run(in, &out); err != nil { // the buffer has its size now
 			t.Fatal(err)
@@ -216,7 +216,11 @@ func TestRunDoesNotAllocate(t *testing.T) {
 		}
 	}
 	run()
-	if n := testing.AllocsPerRun(100, run); n != 0 {
+	want := 0.0
+	if !compiles {
+		want = 1 // the interpreter's own, for a call with results
+	}
+	if n := testing.AllocsPerRun(100, run); n > want {
 		t.Errorf("%v allocations in a run", n)
 	}
 }
