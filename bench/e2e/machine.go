@@ -44,17 +44,18 @@ func othersBusy(before, after processors, ours time.Duration) float64 {
 	return max(0, float64(busy-ours)/float64(busy+idle))
 }
 
-// embeddedStore finds the store that the agent's own server has left: the folder that has a folder "jetstream".
+// embeddedStore finds the store that the agent's own server has left under its data folder. A server keeps the streams
+// of its one account in STORE/jetstream/$G.
 func embeddedStore(data string) (store string, err error) {
 	err = filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && d.Name() == "jetstream" {
-			store = filepath.Dir(path)
+		if err == nil && d.IsDir() && d.Name() == "$G" {
+			store = filepath.Dir(filepath.Dir(path))
 			return fs.SkipAll
 		}
 		return err
 	})
 	if err == nil && store == "" {
-		err = fmt.Errorf("find the embedded server's store in %s: there is no folder jetstream", data)
+		err = fmt.Errorf("find the embedded server's store in %s: there is no folder $G", data)
 	}
 	return store, err
 }
