@@ -179,7 +179,7 @@ func TestDepth(t *testing.T) {
 		exit := b.Func(i, nil, nil, w.Call(leaf), w.LocalGet(0), w.If(w.Void, way, ""))
 		b.Export("f", b.Func(i, nil, nil, w.Loop(w.Void, w.LocalGet(0), w.Call(exit),
 			w.LocalGet(0), w.I32Const(1), w.I32Sub, w.LocalTee(0), w.BrIf(0))))
-		same(t, b, "f", []uint64{100_000})
+		same(t, b, "f", []uint64{20_000})
 	}
 }
 

@@ -298,7 +298,7 @@ func (s *source) readData() {
 			if s.err == nil && s.memories == 0 {
 				s.fail(at, "segment %d is copied into a memory that does not exist", i)
 			}
-			_, offset = s.constant(nil, 0x7f)
+			s.scratch, offset = s.constant(s.scratch[:0], 0x7f)
 		}
 		n := s.count("bytes", 1, s.lim.ModuleBytes)
 		s.skip(n, "a segment")

@@ -96,11 +96,12 @@ type source struct {
 
 	sticky bool // code changes a table or drops a segment
 
-	scan  body   // scratch for one function
-	meter meter  // scratch for one function
-	multi []int  // for each type with several results, its position among the types that the rewrite adds; -1 otherwise
-	extra []byte // the types that the rewrite adds behind the original's, without count
-	added int    // how many
+	scan    body  // scratch for one function
+	meter   meter // scratch for one function
+	scratch []byte // for constants that nobody keeps
+	multi   []int  // for each type with several results, its position among the types that the rewrite adds; -1 otherwise
+	extra   []byte // the types that the rewrite adds behind the original's, without count
+	added   int    // how many
 }
 
 func (s *source) imported() int { return len(s.imports) }
