@@ -96,8 +96,8 @@ type source struct {
 
 	sticky bool // code changes a table or drops a segment
 
-	scan    body  // scratch for one function
-	meter   meter // scratch for one function
+	scan    body   // scratch for one function
+	meter   meter  // scratch for one function
 	scratch []byte // for constants that nobody keeps
 	multi   []int  // for each type with several results, its position among the types that the rewrite adds; -1 otherwise
 	extra   []byte // the types that the rewrite adds behind the original's, without count
