@@ -39,21 +39,31 @@ func place(stream, domain string) string {
 	return fmt.Sprintf("%q in domain %q", stream, domain)
 }
 
-// ack is an answer, parsed. Exactly one of three forms: noResponders; errCode or status set; the positive one.
+// form is what kind of answer an ack is.
+type form uint8
+
+const (
+	silence      form = iota // none: the zero ack
+	positive                 // stream, domain, seq, duplicate
+	negative                 // errCode, status, text
+	noResponders             // the server's own "nobody is there"
+	garbage                  // text: the beginning of what could not be read
+)
+
+// ack is an answer, parsed.
 type ack struct {
-	noResponders bool
-	garbage      string // the beginning of what could not be parsed
-	stream       string
-	domain       string
-	seq          uint64
-	duplicate    bool
-	errCode      int
-	status       int
-	text         string
+	form      form
+	stream    string
+	domain    string
+	seq       uint64
+	duplicate bool
+	errCode   int
+	status    int
+	text      string
 }
 
-// parseAck reads the body of an answer. The two forms that servers 2.10 to 2.15 write from a template are recognised
-// as bytes, without an allocation:
+// parseAck reads the body of an answer. The forms that server 2.15 writes from a template are recognised as
+// bytes, without an allocation:
 //
 //	{"stream":"EDGE","seq":4711}
 //	{"stream":"EDGE","domain":"hub","seq":4711,"duplicate": true}
@@ -61,7 +71,7 @@ type ack struct {
 // Everything else goes to the JSON parser, so a server that writes another form costs time, not correctness.
 func parseAck(w *want, data []byte) ack {
 	if seq, duplicate, ok := commonAck(w.prefix, data); ok {
-		return ack{stream: w.stream, domain: w.domain, seq: seq, duplicate: duplicate}
+		return ack{form: positive, stream: w.stream, domain: w.domain, seq: seq, duplicate: duplicate}
 	}
 	var m struct {
 		Stream    string `json:"stream"`
@@ -74,14 +84,15 @@ func parseAck(w *want, data []byte) ack {
 			Description string `json:"description"`
 		} `json:"error"`
 	}
-	if err := json.Unmarshal(data, &m); err != nil || m.Error == nil && m.Stream == "" {
-		const shown = 200 // bytes
-		return ack{garbage: fmt.Sprintf("answer %q", data[:min(len(data), shown)])}
+	err := json.Unmarshal(data, &m)
+	switch {
+	case err == nil && m.Error != nil && (m.Error.ErrCode != 0 || m.Error.Code != 0):
+		return ack{form: negative, errCode: m.Error.ErrCode, status: m.Error.Code, text: m.Error.Description}
+	case err == nil && m.Error == nil && m.Stream != "":
+		return ack{form: positive, stream: m.Stream, domain: m.Domain, seq: m.Seq, duplicate: m.Duplicate}
 	}
-	if m.Error != nil {
-		return ack{errCode: m.Error.ErrCode, status: m.Error.Code, text: m.Error.Description}
-	}
-	return ack{stream: m.Stream, domain: m.Domain, seq: m.Seq, duplicate: m.Duplicate}
+	const shown = 200 // bytes
+	return ack{form: garbage, text: fmt.Sprintf("answer %q", data[:min(len(data), shown)])}
 }
 
 func commonAck(prefix, data []byte) (seq uint64, duplicate, ok bool) {
@@ -105,9 +116,6 @@ func commonAck(prefix, data []byte) (seq uint64, duplicate, ok bool) {
 	}
 	return 0, false, false
 }
-
-// answered tells whether the ack is any answer at all: the zero ack is silence.
-func (a *ack) answered() bool { return *a != ack{} }
 
 // A token is the last part of a reply subject: slot number and the slot's generation, in base 36.
 //

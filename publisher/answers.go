@@ -44,9 +44,9 @@ func (p *Publisher) answer(m *nats.Msg) {
 func statusAck(h nats.Header) ack {
 	status := h.Get("Status")
 	if status == "503" {
-		return ack{noResponders: true}
+		return ack{form: noResponders}
 	}
-	return ack{garbage: "an empty answer with status " + strconv.Quote(status)}
+	return ack{form: garbage, text: "an empty answer with status " + strconv.Quote(status)}
 }
 
 // trouble takes what the server announces on the connection. The library calls it from one goroutine, in the order of
@@ -120,7 +120,7 @@ const (
 	violatesSubscribe
 )
 
-// parseViolation reads the texts of servers 2.10 to 2.15, which quote subjects as Go does:
+// parseViolation reads the texts of server 2.15, which quotes subjects as Go does:
 //
 //	Permissions Violation for Publish to "a.b"
 //	Permissions Violation for Publish with Reply of "_INBOX.x"

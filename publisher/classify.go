@@ -16,7 +16,7 @@ type evidence struct {
 // classify decides what became of an attempt. It is the only place that does, apart from checks before anything is
 // sent. It is pure: same evidence, same result.
 func classify(w *want, e evidence) Result {
-	if e.ack.answered() {
+	if e.ack.form != silence {
 		return classifyAck(w, &e.ack)
 	}
 	var (
@@ -41,14 +41,16 @@ func classify(w *want, e evidence) Result {
 }
 
 func classifyAck(w *want, a *ack) Result {
-	switch {
-	case a.noResponders:
+	switch a.form {
+	case noResponders:
 		return Result{Outcome: Retryable, Err: &AckError{Status: 503, Description: "no responders",
 			Fix: "nobody takes this subject now: the stream is gone, its account has no JetStream, or a cluster elects a leader"}}
-	case a.garbage != "":
-		return Result{Outcome: Unknown, Err: &UnexpectedAckError{Want: w.String(), Got: a.garbage}}
-	case a.errCode != 0 || a.status != 0:
+	case garbage:
+		return Result{Outcome: Unknown, Err: &UnexpectedAckError{Want: w.String(), Got: a.text}}
+	case negative:
 		return refusal(a)
+	}
+	switch {
 	case a.stream != w.stream, w.known && a.domain != w.domain:
 		return Result{Outcome: Unknown, Err: &UnexpectedAckError{Want: w.String(), Got: place(a.stream, a.domain)}}
 	case a.seq == 0:

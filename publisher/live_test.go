@@ -84,6 +84,22 @@ func TestStored(t *testing.T) {
 	}
 }
 
+// TestDomain has a server that names its domain in each acknowledgement.
+func TestDomain(t *testing.T) {
+	srv := natstest.Start(t, natstest.Domain("hub"))
+	r := run(t, srv, nil)
+	if p := r.ready().Profile; p.Domain != "hub" {
+		t.Errorf("%+v", p)
+	}
+	r.one(message(1, "e.1"), Accepted)
+	if x := r.one(message(1, "e.1"), Accepted); !x.Duplicate {
+		t.Errorf("%+v", x)
+	}
+	if w := r.p.want.Load(); !strings.Contains(string(w.prefix), `"domain":"hub"`) {
+		t.Errorf("the byte path expects %s", w.prefix)
+	}
+}
+
 // TestMany keeps the window full.
 func TestMany(t *testing.T) {
 	srv := natstest.Start(t, natstest.SyncInterval("2m"))

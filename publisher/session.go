@@ -53,12 +53,13 @@ func (p *Publisher) connect(ctx context.Context) (*session, error) {
 			return nil, &FatalError{Code: CodeCredentials, Detail: "connect to " + p.cfg.URL, Err: err,
 				Fix: "correct token, or user and password"}
 		}
-		if errors.Is(err, nats.ErrNoServers) && s.whyDead != nil {
-			err = s.whyDead // what dialling said; the library keeps it to itself
+		if why := s.takeReason(); errors.Is(err, nats.ErrNoServers) && why != nil {
+			err = why // what dialling said; the library keeps it to itself
 		}
 		return nil, fmt.Errorf("connect to %s: %w", p.cfg.URL, err)
 	}
-	s.conn, s.whyDead = nc, nil
+	s.conn = nc
+	s.takeReason() // an address that failed before another one worked
 	s.server = fmt.Sprintf("%s %s at %s", nc.ConnectedServerName(), nc.ConnectedServerVersion(), nc.ConnectedUrlRedacted())
 	s.maxPayload = int(nc.MaxPayload())
 	sub, err := nc.Subscribe(p.inbox+"*", p.answer)
@@ -153,9 +154,7 @@ func (s *session) close() {
 
 // reason is why the connection is closed.
 func (s *session) reason() error {
-	s.mu.Lock()
-	err := s.whyDead
-	s.mu.Unlock()
+	err := s.takeReason()
 	if err == nil {
 		err = s.conn.LastError()
 	}
@@ -163,6 +162,15 @@ func (s *session) reason() error {
 		err = errors.New("closed by the server")
 	}
 	return fmt.Errorf("connection lost: %w", err)
+}
+
+// takeReason returns the first trouble since it was called last, or nil.
+func (s *session) takeReason() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.whyDead
+	s.whyDead = nil
+	return err
 }
 
 // fail ends the publisher, at once if a request is under way.

@@ -30,6 +30,7 @@ type settings struct {
 	token string
 	auth  string // an authorization block instead of the token; "" for the token
 	sync  string // value of sync_interval
+	store string // further settings of JetStream
 	extra string // lines at the end
 }
 
@@ -47,6 +48,11 @@ func Authorization(block string) Option {
 
 // SyncInterval replaces "always": tests about speed take "2m", which is the server's own default.
 func SyncInterval(value string) Option { return func(s *settings) { s.sync = value } }
+
+// Domain gives the server's JetStream a domain, as a leaf at the edge has one.
+func Domain(name string) Option {
+	return func(s *settings) { s.store += fmt.Sprintf(", domain: %q", name) }
+}
 
 // Server is a nats-server under test control. Its methods belong to the goroutine of the test, because they fail the
 // test that started it; URL and Token may be called from anywhere.
@@ -159,8 +165,8 @@ func (s *Server) writeConfig() error {
 	if s.set.token != "" {
 		auth = fmt.Sprintf("token: %q", s.set.token)
 	}
-	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\nserver_name: natstest\njetstream { store_dir: %q, max_mem: %d, max_file: %d, sync_interval: %s }\n",
-		s.port, filepath.Join(s.dir, "data"), MaxMemory, MaxFile, s.set.sync)
+	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\nserver_name: natstest\njetstream { store_dir: %q, max_mem: %d, max_file: %d, sync_interval: %s%s }\n",
+		s.port, filepath.Join(s.dir, "data"), MaxMemory, MaxFile, s.set.sync, s.set.store)
 	if auth != "" {
 		text += "authorization {\n" + auth + "\n}\n"
 	}
