@@ -1,0 +1,127 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Summary is one run in numbers. With several sinks the outcome terms are sums over them, each sink's own
+// terms stand in Sinks, and the books balance per sink.
+type Summary struct {
+	Captured        uint64        `json:"captured"`     // events taken from inputs in this run, refused lines included
+	CarriedOver     uint64        `json:"carried_over"` // events that earlier runs had left on disk, summed over sinks
+	Refused         uint64        `json:"refused"`      // of Captured: lines that were no event and went straight to quarantine
+	Accepted        uint64        `json:"accepted"`
+	Duplicates      uint64        `json:"duplicates"`
+	Dropped         uint64        `json:"dropped"`
+	Quarantined     uint64        `json:"quarantined"` // refused lines and events that a sink could not take
+	Skipped         uint64        `json:"skipped"`
+	Retries         uint64        `json:"retries"`
+	Unknown         uint64        `json:"unknown"`
+	UnknownResolved uint64        `json:"unknown_resolved"`
+	Spooled         uint64        `json:"spooled"` // events that still wait on disk, summed over sinks
+	Balanced        bool          `json:"balanced"`
+	ElapsedS        float64       `json:"elapsed_s"`
+	EventsPerS      float64       `json:"events_per_s"` // settled events of the busiest sink by elapsed time
+	Sinks           []SinkSummary `json:"sinks"`
+}
+
+// SinkSummary is one sink's share of a Summary.
+type SinkSummary struct {
+	ID            string `json:"id"`
+	State         string `json:"state"`
+	Error         string `json:"error,omitempty"`
+	DeliveryClass string `json:"delivery_class"`
+	Stream        string `json:"stream"`
+	URL           string `json:"url"`
+	LastSequence  uint64 `json:"last_sequence"`
+	ModuleDigest  string `json:"module_digest"`
+	Captured      uint64 `json:"captured"` // events that entered the spool in this run
+	CarriedOver   uint64 `json:"carried_over"`
+	Accepted      uint64 `json:"accepted"`
+	Duplicates    uint64 `json:"duplicates"`
+	Dropped       uint64 `json:"dropped"`
+	Quarantined   uint64 `json:"quarantined"`
+	Skipped       uint64 `json:"skipped"`
+	Spooled       uint64 `json:"spooled"`
+	Messages      uint64 `json:"messages"`
+	InFlight      int64  `json:"in_flight"`
+	Damaged       uint64 `json:"damaged"` // spooled events that can no longer be read
+}
+
+// Balanced tells whether every event of the sink is accounted for exactly once.
+func (s *SinkSummary) Balanced() bool {
+	return s.Captured+s.CarriedOver == s.Accepted+s.Dropped+s.Quarantined+s.Skipped+s.Spooled+s.Damaged
+}
+
+// Total fills the sums over sinks and the balance.
+func (s *Summary) Total() {
+	s.Balanced = true
+	s.Quarantined = s.Refused
+	var busiest uint64
+	for i := range s.Sinks {
+		k := &s.Sinks[i]
+		s.CarriedOver += k.CarriedOver
+		s.Accepted += k.Accepted
+		s.Duplicates += k.Duplicates
+		s.Dropped += k.Dropped
+		s.Quarantined += k.Quarantined
+		s.Skipped += k.Skipped
+		s.Spooled += k.Spooled
+		s.Balanced = s.Balanced && k.Balanced()
+		busiest = max(busiest, k.Accepted+k.Dropped+k.Quarantined)
+	}
+	if s.ElapsedS > 0 {
+		s.EventsPerS = float64(busiest) / s.ElapsedS
+	}
+}
+
+// String is the summary for a person: a few short lines.
+func (s *Summary) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "captured %s, accepted %s (%s duplicates), dropped %s, quarantined %s, on disk %s\n",
+		Count(s.Captured), Count(s.Accepted), Count(s.Duplicates), Count(s.Dropped), Count(s.Quarantined), Count(s.Spooled))
+	fmt.Fprintf(&b, "%s events/s over %s", Count(uint64(s.EventsPerS)), time.Duration(s.ElapsedS*float64(time.Second)).Round(time.Millisecond))
+	if s.Retries > 0 || s.Unknown > 0 {
+		fmt.Fprintf(&b, "; %s messages sent again, %s attempts unanswered, %s of them resolved", Count(s.Retries), Count(s.Unknown), Count(s.UnknownResolved))
+	}
+	if s.CarriedOver > 0 {
+		fmt.Fprintf(&b, "; %s events came from earlier runs", Count(s.CarriedOver))
+	}
+	b.WriteByte('\n')
+	for i := range s.Sinks {
+		k := &s.Sinks[i]
+		fmt.Fprintf(&b, "sink %s: %s, stream %s at sequence %d, %s", k.ID, k.State, orDash(k.Stream), k.LastSequence, orDash(k.DeliveryClass))
+		if k.URL != "" {
+			fmt.Fprintf(&b, ", %s", k.URL)
+		}
+		if k.Error != "" {
+			fmt.Fprintf(&b, "\n  %s", k.Error)
+		}
+		b.WriteByte('\n')
+	}
+	if s.Refused > 0 || s.Quarantined > 0 {
+		b.WriteString("look at what waits for a person with: edge quarantine ls -c FILE\n")
+	}
+	if !s.Balanced {
+		b.WriteString("ALARM: the books do not balance: an event is missing or was counted twice; please report this with the log\n")
+	}
+	return b.String()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// Count writes n with a comma every three digits.
+func Count(n uint64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
