@@ -1,0 +1,104 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+
+	"edge/envelope"
+	"edge/runtime/quarantine"
+	"edge/runtime/spool"
+	"edge/transform"
+)
+
+// eventState is where one event of a block is. It only moves forward.
+type eventState uint8
+
+const (
+	eventOpen      eventState = iota // has messages without a final outcome
+	eventRefused                     // one of its messages was refused; its entry waits in held for the others
+	eventCondemned                   // its quarantine entry is not durable yet
+	eventSettled                     // the floor may pass it
+)
+
+// unit is one message on its way. Times are nanoseconds on the lane's clock, 0 for never.
+type unit struct {
+	event    int32 // in the block
+	message  int32 // in the block's rendered messages
+	attempts int32
+	refusals int32 // permanent answers after an unknown attempt
+	unknown  bool  // an attempt ended without an answer: sticky until an acknowledgement
+	first    int64 // first attempt
+	sent     int64 // last attempt
+}
+
+// block is a run of consecutive events with all that belongs to them until the last is settled. Blocks are
+// reused: nothing of a block outlives recycle.
+//
+// Invariant: settled <= len(events); events[:settled] are all eventSettled; units[:next] have been sent.
+type block struct {
+	raw      spool.Block
+	events   []envelope.Event
+	state    []eventState
+	open     []int32 // messages of the event without a final outcome
+	selected []envelope.Event
+	index    []int // selected[k] is events[index[k]]
+	rendered transform.Rendered
+	units    []unit
+	held     []held // entries of events in eventRefused
+	next     int    // first unit that was never sent
+	settled  int    // the floor may stand at raw.First + settled - 1
+}
+
+// held is a quarantine entry that waits until the last message of its event has an outcome.
+type held struct {
+	event int
+	entry quarantine.Entry
+}
+
+// release takes the held entry of event out of b.
+func (b *block) release(event int) quarantine.Entry {
+	at := slices.IndexFunc(b.held, func(h held) bool { return h.event == event })
+	if at < 0 {
+		panic(fmt.Sprintf("BUG: refused event %d has no entry", uint64(b.raw.First)+uint64(event)))
+	}
+	e := b.held[at].entry
+	b.held = slices.Delete(b.held, at, at+1)
+	return e
+}
+
+func (b *block) reset(n int) {
+	if cap(b.events) < n {
+		b.events = append(b.events[:cap(b.events)], make([]envelope.Event, n-cap(b.events))...)
+		b.state = make([]eventState, n)
+		b.open = make([]int32, n)
+	}
+	b.events = b.events[:n] // ParseEvent reuses what each one holds
+	b.state = b.state[:n]
+	b.open = b.open[:n]
+	clear(b.state)
+	clear(b.open)
+	b.selected, b.index = b.selected[:0], b.index[:0]
+	b.units, b.held = b.units[:0], b.held[:0]
+	b.next, b.settled = 0, 0
+}
+
+// sweep advances settled and tells whether the whole block is.
+func (b *block) sweep() bool {
+	for b.settled < len(b.state) && b.state[b.settled] == eventSettled {
+		b.settled++
+	}
+	return b.settled == len(b.state)
+}
+
+// A tag names a unit to the publisher: the block's serial number and the unit's index. A block never has more
+// units than 2^tagBits: maxUnits below bounds the fan-out of a block.
+const (
+	tagBits  = 24
+	maxUnits = 1 << tagBits
+)
+
+func tagOf(serial uint64, unit int) uint64 { return serial<<tagBits | uint64(unit) }
+
+func splitTag(tag uint64) (serial uint64, unit int) {
+	return tag >> tagBits, int(tag & (maxUnits - 1))
+}

@@ -1,0 +1,345 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"edge/envelope"
+	"edge/publisher"
+	"edge/runtime/quarantine"
+	"edge/runtime/spool"
+	"edge/runtime/status"
+	"edge/transform"
+)
+
+// wire is the sink's end of a wire that answers as a script says: what a real server cannot be made to say on
+// demand. Everything else in these tests is the real thing.
+type wire struct {
+	window  int
+	answers func(m *envelope.Message, attempt int) publisher.Result
+	results chan publisher.Result
+	changed chan struct{}
+	status  publisher.Status
+	tries   map[string]int
+	sent    []string // "id#attempt" in order
+	most    int
+	flight  int
+}
+
+func newWire(answers func(m *envelope.Message, attempt int) publisher.Result) *wire {
+	w := &wire{window: 8, answers: answers, changed: make(chan struct{}, 1), tries: map[string]int{}}
+	w.results = make(chan publisher.Result, w.window)
+	w.status.State = publisher.Ready
+	return w
+}
+
+func (w *wire) Send(m *envelope.Message, tag uint64) error {
+	if len(w.results) == w.window {
+		return publisher.ErrFull
+	}
+	name := string(envelope.AppendMsgID(nil, m.ID, m.Copy))
+	w.tries[name]++
+	w.sent = append(w.sent, fmt.Sprintf("%s#%d", m.Payload, w.tries[name]))
+	r := w.answers(m, w.tries[name])
+	r.Tag = tag
+	w.results <- r
+	w.most = max(w.most, len(w.results))
+	return nil
+}
+
+func (w *wire) Results() <-chan publisher.Result { return w.results }
+func (w *wire) Changed() <-chan struct{}         { return w.changed }
+func (w *wire) Status() publisher.Status         { return w.status }
+
+// rig is one lane over a real spool and a real quarantine in a folder of its own.
+type rig struct {
+	t      *testing.T
+	dir    string
+	spool  *spool.Spool
+	quar   *quarantine.Store
+	counts status.Sink
+	done   chan error
+	cancel context.CancelFunc
+}
+
+func open(t *testing.T, dir string) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: dir, done: make(chan error, 1)}
+	log := slog.New(slog.DiscardHandler)
+	var err error
+	if r.spool, err = spool.Open(dir+"/spool", spool.Options{MaxBytes: 64 << 20, Sinks: []string{"out"}, Logger: log}); err != nil {
+		t.Fatal(err)
+	}
+	if r.quar, err = quarantine.Open(dir+"/quarantine", quarantine.Options{MaxBytes: 1 << 20, Logger: log}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r.cancel = cancel
+	go func() { r.done <- r.spool.Run(ctx) }()
+	return r
+}
+
+func (r *rig) close() {
+	r.t.Helper()
+	r.spool.Seal()
+	r.cancel()
+	<-r.done
+	if err := errors.Join(r.spool.Close(), r.quar.Close()); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// append spools one event for each body, in dataset d.
+func (r *rig) append(dataset string, bodies ...string) {
+	r.t.Helper()
+	var recs [][]byte
+	for _, b := range bodies {
+		recs = append(recs, envelope.AppendEvent(nil, &envelope.Event{
+			Dataset: []byte(dataset), Input: []byte("in"), IngestTime: 1, EventTime: envelope.NoTime, Body: []byte(b),
+		}))
+	}
+	if _, err := r.spool.Append(r.t.Context(), spool.Batch{Records: recs}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) lane(w *wire, datasets ...string) *Lane {
+	r.t.Helper()
+	tpl, err := envelope.ParseTemplate("edge.{dataset}", nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	reader, err := r.spool.Reader("out")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return New(Config{
+		Sink: "out", Epoch: r.spool.Epoch(), Datasets: datasets, Window: w.window, Backoff: Schedule{Min: time.Millisecond, Max: 2 * time.Millisecond},
+		Reader: reader, Renderer: transform.New(transform.Config{Template: tpl}), Publisher: w, Quarantine: r.quar,
+		Counts: &r.counts, Logger: slog.New(slog.DiscardHandler), Dice: func() float64 { return 0.5 },
+	})
+}
+
+func (r *rig) floor() spool.Seq {
+	st := r.spool.Stats()
+	return st.Floor("out")
+}
+
+func (r *rig) entries() (list []string) {
+	r.t.Helper()
+	if _, err := quarantine.Scan(r.dir+"/quarantine", func(e *quarantine.Entry) bool {
+		list = append(list, e.Reason+" "+string(e.Raw))
+		return true
+	}); err != nil {
+		r.t.Fatal(err)
+	}
+	return list
+}
+
+func accept(*envelope.Message, int) publisher.Result {
+	return publisher.Result{Outcome: publisher.Accepted, Sequence: 7}
+}
+
+func bodies(n int) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprintf(`{"n":%d}`, i))
+	}
+	return list
+}
+
+func TestLaneSettlesEverythingInOrder(t *testing.T) {
+	r := open(t, t.TempDir())
+	defer r.close()
+	r.append("a", bodies(1000)...)
+	r.spool.Seal()
+	w := newWire(accept)
+	if err := r.lane(w).Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range w.sent {
+		if !strings.Contains(s, fmt.Sprintf(`"n":%d}`, i)) {
+			t.Fatalf("message %d is %s", i, s)
+		}
+	}
+	if got := r.counts.Accepted.Load(); got != 1000 || len(w.sent) != 1000 {
+		t.Errorf("accepted %d of %d sent, want 1000", got, len(w.sent))
+	}
+	if w.most > w.window {
+		t.Errorf("%d in flight, window %d", w.most, w.window)
+	}
+	if floor := r.floor(); floor != 1000 {
+		t.Errorf("floor %d, want 1000", floor)
+	}
+}
+
+func TestLaneOutcomes(t *testing.T) {
+	type result = publisher.Result
+	refusedErr := errors.New("message too large")
+	f := func(name string, answers func(m *envelope.Message, attempt int) result, wantSent []string, wantQuarantine []string, accepted uint64) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			r := open(t, t.TempDir())
+			defer r.close()
+			r.append("a", `{"n":1}`, `{"n":2}`, `{"n":3}`)
+			r.spool.Seal()
+			w := newWire(answers)
+			if err := r.lane(w).Run(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			var sent []string
+			for _, s := range w.sent {
+				sent = append(sent, s[strings.Index(s, `"n":`)+4:])
+			}
+			if !slices.Equal(sent, wantSent) {
+				t.Errorf("sent %v, want %v", sent, wantSent)
+			}
+			if got := r.entries(); !slices.Equal(got, wantQuarantine) {
+				t.Errorf("quarantined %q, want %q", got, wantQuarantine)
+			}
+			if got := r.counts.Accepted.Load(); got != accepted {
+				t.Errorf("accepted %d, want %d", got, accepted)
+			}
+			if floor := r.floor(); floor != 3 {
+				t.Errorf("floor %d, want 3", floor)
+			}
+		})
+	}
+	second := func(m *envelope.Message) bool { return strings.Contains(string(m.Payload), `"n":2`) }
+	on := func(o publisher.Outcome, err error, times int) func(*envelope.Message, int) result {
+		return func(m *envelope.Message, attempt int) result {
+			if second(m) && attempt <= times {
+				return result{Outcome: o, Err: err}
+			}
+			return accept(m, attempt)
+		}
+	}
+	f("accepted", accept, []string{"1}#1", "2}#1", "3}#1"}, nil, 3)
+	f("retryable", on(publisher.Retryable, refusedErr, 2), []string{"1}#1", "2}#1", "3}#1", "2}#2", "2}#3"}, nil, 3)
+	f("unknown", on(publisher.Unknown, refusedErr, 1), []string{"1}#1", "2}#1", "3}#1", "2}#2"}, nil, 3)
+	f("permanent", on(publisher.Permanent, refusedErr, 99), []string{"1}#1", "2}#1", "3}#1"}, []string{`refused {"n":2}`}, 2)
+	f("permanent after unknown proves nothing", func(m *envelope.Message, attempt int) result {
+		switch {
+		case second(m) && attempt == 1:
+			return result{Outcome: publisher.Unknown, Err: refusedErr}
+		case second(m) && attempt < 4:
+			return result{Outcome: publisher.Permanent, Err: refusedErr}
+		}
+		return result{Outcome: publisher.Accepted, Duplicate: attempt > 1, Sequence: 2}
+	}, []string{"1}#1", "2}#1", "3}#1", "2}#2", "2}#3", "2}#4"}, nil, 3)
+	f("permanent for ever after unknown", func(m *envelope.Message, attempt int) result {
+		switch {
+		case second(m) && attempt == 1:
+			return result{Outcome: publisher.Unknown, Err: refusedErr}
+		case second(m):
+			return result{Outcome: publisher.Permanent, Err: refusedErr}
+		}
+		return accept(m, attempt)
+	}, []string{"1}#1", "2}#1", "3}#1", "2}#2", "2}#3", "2}#4", "2}#5", "2}#6"}, []string{`unresolved {"n":2}`}, 2)
+}
+
+func TestLaneRejectsAloneWhatCannotBeRendered(t *testing.T) {
+	r := open(t, t.TempDir())
+	defer r.close()
+	r.append("a", `{"n":1}`)
+	r.append("not a token", `{"n":2}`)
+	r.append("a", `{"n":3}`)
+	if _, err := r.spool.Append(t.Context(), spool.Batch{Records: [][]byte{[]byte("no event at all")}}); err != nil {
+		t.Fatal(err)
+	}
+	r.append("other", `{"n":5}`)
+	r.spool.Seal()
+	w := newWire(accept)
+	if err := r.lane(w, "a", "not a token").Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.entries(), []string{"damaged no event at all", `bad_subject_token {"n":2}`}; !slices.Equal(got, want) {
+		t.Errorf("quarantined %q, want %q", got, want)
+	}
+	c := &r.counts
+	if c.Accepted.Load() != 2 || c.Quarantined.Load() != 2 || c.Skipped.Load() != 1 {
+		t.Errorf("accepted %d, quarantined %d, skipped %d, want 2, 2, 1", c.Accepted.Load(), c.Quarantined.Load(), c.Skipped.Load())
+	}
+}
+
+// TestLaneHaltsOnFatal: what was settled before stays settled, the rest stays in the spool for the next run.
+func TestLaneHaltsOnFatal(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, dir)
+	r.append("a", bodies(100)...)
+	w := newWire(func(m *envelope.Message, attempt int) publisher.Result {
+		if strings.Contains(string(m.Payload), `"n":40}`) {
+			return publisher.Result{Outcome: publisher.Fatal, Err: errors.New("permissions violation")}
+		}
+		return accept(m, attempt)
+	})
+	err := r.lane(w).Run(t.Context(), nil)
+	var halt *HaltError
+	if !errors.As(err, &halt) || halt.Sink != "out" {
+		t.Fatalf("Run = %v, want a HaltError", err)
+	}
+	if floor := r.floor(); floor != 40 {
+		t.Errorf("floor %d, want 40", floor)
+	}
+	r.close()
+
+	r = open(t, dir)
+	defer r.close()
+	r.spool.Seal()
+	w = newWire(accept)
+	if err := r.lane(w).Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.sent) != 60 || !strings.Contains(w.sent[0], `"n":40}`) {
+		t.Errorf("second run sent %d messages from %v, want 60 from n = 40", len(w.sent), w.sent[:1])
+	}
+}
+
+// TestLaneStops: a stop settles what is in flight and reads no more.
+func TestLaneStops(t *testing.T) {
+	r := open(t, t.TempDir())
+	defer r.close()
+	r.append("a", bodies(5000)...)
+	stop := make(chan struct{})
+	sent := 0
+	w := newWire(func(m *envelope.Message, attempt int) publisher.Result {
+		if sent++; sent == 700 {
+			close(stop)
+		}
+		return accept(m, attempt)
+	})
+	if err := r.lane(w).Run(t.Context(), stop); err != nil {
+		t.Fatal(err)
+	}
+	c := &r.counts
+	if got := c.Accepted.Load(); got != uint64(len(w.sent)) || got < 700 || got == 5000 {
+		t.Errorf("accepted %d of %d sent", got, len(w.sent))
+	}
+	if floor := r.floor(); uint64(floor) != c.Accepted.Load() {
+		t.Errorf("floor %d, accepted %d", floor, c.Accepted.Load())
+	}
+}
+
+func TestDecide(t *testing.T) {
+	f := func(o publisher.Outcome, unknown bool, refusals int32, want next) {
+		t.Helper()
+		if got := decide(o, unknown, refusals); got != want {
+			t.Errorf("decide(%v, %v, %d) = %d, want %d", o, unknown, refusals, got, want)
+		}
+	}
+	for _, unknown := range []bool{false, true} {
+		f(publisher.Accepted, unknown, 0, done)
+		f(publisher.Retryable, unknown, 0, again)
+		f(publisher.Unknown, unknown, 0, again)
+		f(publisher.Fatal, unknown, 0, suspend)
+	}
+	f(publisher.Permanent, false, 0, refuse)
+	f(publisher.Permanent, true, 1, again)
+	f(publisher.Permanent, true, UnknownRefusals-1, again)
+	f(publisher.Permanent, true, UnknownRefusals, refuse)
+}

@@ -1,0 +1,181 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"edge/envelope"
+	"edge/publisher"
+	"edge/runtime/quarantine"
+)
+
+// next is what a lane does with a message after an answer.
+type next uint8
+
+const (
+	done    next = iota // acknowledged
+	again               // same id, after the gate opens
+	refuse              // quarantine
+	suspend             // the sink halts, the message stays open
+)
+
+// decide is the whole policy after an answer, without clock, state or wire.
+func decide(o publisher.Outcome, unknown bool, refusals int32) next {
+	switch o {
+	case publisher.Accepted:
+		return done
+	case publisher.Retryable, publisher.Unknown:
+		return again
+	case publisher.Permanent:
+		if unknown && refusals < UnknownRefusals {
+			return again // proves nothing about the copy that may be stored
+		}
+		return refuse
+	case publisher.Fatal:
+		return suspend
+	}
+	panic(fmt.Sprintf("BUG: no outcome: %d", o))
+}
+
+// result applies one answer to the message that it belongs to.
+func (l *Lane) result(r publisher.Result) {
+	b, u := l.unit(r.Tag)
+	l.flight--
+	c := l.cfg.Counts
+	c.InFlight.Store(int64(l.flight))
+	if r.Outcome == publisher.Unknown {
+		c.Unknown.Add(1)
+		u.unknown = true
+	}
+	if r.Outcome == publisher.Permanent && u.unknown {
+		u.refusals++
+	}
+	switch decide(r.Outcome, u.unknown, u.refusals) {
+	case done:
+		l.gate.accepted(u.sent)
+		c.Messages.Add(1)
+		if r.Duplicate {
+			c.Duplicates.Add(1)
+		}
+		if u.unknown {
+			c.UnknownResolved.Add(1)
+		}
+		if r.Sequence > c.LastSequence.Load() {
+			c.LastSequence.Store(r.Sequence)
+		}
+		l.finish(b, int(u.event))
+	case again:
+		if l.gate.refused(u.sent, l.now(), l.cfg.Dice()) {
+			l.cfg.Logger.Warn("sink pauses", "sink", l.cfg.Sink, "outcome", r.Outcome.String(), "cause", r.Err,
+				"pause", time.Duration(l.gate.until-l.now()).Round(time.Millisecond), "window", l.gate.window)
+		}
+		at, _ := slices.BinarySearch(l.resend, r.Tag)
+		l.resend = slices.Insert(l.resend, at, r.Tag)
+	case refuse:
+		reason, detail := refusal(r.Err), errorText(r.Err)
+		if u.unknown {
+			reason, detail = "unresolved", "an earlier attempt was never answered, so it may have been stored: "+detail
+		}
+		l.refuseMessage(b, u, reason, detail)
+	case suspend:
+		if l.halt == nil {
+			l.halt = r.Err
+		}
+	}
+}
+
+// finish closes one message of an event; the last one decides the event.
+func (l *Lane) finish(b *block, event int) {
+	if b.open[event] <= 0 {
+		panic(fmt.Sprintf("BUG: event %d has more outcomes than messages", uint64(b.raw.First)+uint64(event)))
+	}
+	b.open[event]--
+	if b.open[event] > 0 {
+		return
+	}
+	if b.state[event] == eventRefused {
+		l.condemnLater(b, event, b.release(event))
+		return
+	}
+	l.settleEvent(b, event)
+	l.cfg.Counts.Accepted.Add(1)
+}
+
+// refuseMessage sends the event of u to quarantine, with the rendered form that was refused. An event with
+// several refused messages gets one entry: the first tells why.
+func (l *Lane) refuseMessage(b *block, u *unit, reason, detail string) {
+	i := int(u.event)
+	if b.state[i] == eventOpen {
+		m := &b.rendered.Messages[u.message]
+		e := l.entry(&b.events[i], b.raw.Records[i], reason, detail)
+		e.Attempts = int(u.attempts)
+		e.Subject, e.Headers, e.Payload = string(m.Subject), m.Headers, m.Payload
+		b.held = append(b.held, held{i, e})
+		b.state[i] = eventRefused
+	}
+	l.finish(b, i)
+}
+
+// condemnLater queues an entry; the event is settled when the entry is durable.
+func (l *Lane) condemnLater(b *block, event int, e quarantine.Entry) {
+	b.state[event] = eventCondemned
+	l.entries = append(l.entries, e)
+	l.marks = append(l.marks, mark{b, event})
+}
+
+// reject sends an event that was never rendered to quarantine.
+func (l *Lane) reject(b *block, i int, e envelope.Event, reason, detail string) {
+	l.condemnLater(b, i, l.entry(&e, b.raw.Records[i], reason, detail))
+}
+
+// condemn makes the pending quarantine entries durable, and only then settles their events.
+func (l *Lane) condemn() error {
+	if len(l.entries) == 0 {
+		return nil
+	}
+	if _, err := l.cfg.Quarantine.Put(l.entries); err != nil {
+		return fmt.Errorf("quarantine %d events of sink %s: %w", len(l.entries), l.cfg.Sink, err)
+	}
+	for _, e := range l.entries {
+		l.cfg.Logger.Warn("event quarantined", "sink", l.cfg.Sink, "id", e.ID.String(), "source", e.Source, "reason", e.Reason, "detail", e.Detail)
+	}
+	for _, m := range l.marks {
+		l.settleEvent(m.block, m.event)
+		l.cfg.Counts.Quarantined.Add(1)
+	}
+	clear(l.entries)
+	l.entries, l.marks = l.entries[:0], l.marks[:0]
+	return nil
+}
+
+func (l *Lane) entry(e *envelope.Event, record []byte, reason, detail string) quarantine.Entry {
+	q := quarantine.Entry{
+		Time: time.Now(), Sink: l.cfg.Sink, ID: e.ID,
+		Input: string(e.Input), Source: string(e.Source), Dataset: string(e.Dataset),
+		IngestTime: e.IngestTime, EventTime: e.EventTime, Quality: e.Quality, Kind: e.Kind,
+		Reason: reason, Detail: detail, Module: l.cfg.Module,
+		Raw: e.Body, Event: record,
+	}
+	for _, v := range e.Identity {
+		q.Identity = append(q.Identity, quarantine.Level{Name: string(v.Name), Value: string(v.Value)})
+	}
+	return q
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// refusal is the stable code of a permanent answer, for quarantine and counters.
+func refusal(err error) string {
+	var coded interface{ Code() string }
+	if errors.As(err, &coded) {
+		return coded.Code()
+	}
+	return "refused"
+}
