@@ -65,28 +65,30 @@ func (p *Publisher) createStream(ctx context.Context, s *session) (Profile, erro
 	if err != nil {
 		panic("BUG: marshal a stream configuration: " + err.Error())
 	}
-	info, err := ask(ctx, s, "$JS.API.STREAM.CREATE."+p.cfg.Stream, body)
+	_, err = ask(ctx, s, "$JS.API.STREAM.CREATE."+p.cfg.Stream, body)
 	var (
 		denied  *DeniedError
 		refused *apiError
 	)
+	created := err == nil
 	switch {
+	case created, errors.As(err, &refused) && refused.ErrCode == codeStreamExists:
 	case errors.As(err, &denied):
 		return Profile{}, &FatalError{Code: CodeCreate, Detail: "create stream " + p.cfg.Stream, Err: denied,
 			Fix: "create it by hand"}
-	case errors.As(err, &refused) && refused.ErrCode == codeStreamExists:
-		if info, err = p.streamInfo(ctx, s); err != nil {
-			return Profile{}, err
-		}
-		return checkStream(&p.cfg, info)
 	case errors.As(err, &refused) && refused.Code >= 400 && refused.Code < 500:
 		return Profile{}, &FatalError{Code: CodeCreate, Detail: "create stream " + p.cfg.Stream, Err: refused,
 			Fix: "create it by hand, or correct subject and stream"}
-	case err != nil:
+	default:
 		return Profile{}, fmt.Errorf("create stream %q: %w", p.cfg.Stream, err)
 	}
+	// The answer to a creation does not name the domain.
+	info, err := p.streamInfo(ctx, s)
+	if err != nil {
+		return Profile{}, err
+	}
 	profile, err := checkStream(&p.cfg, info)
-	profile.Created = err == nil
+	profile.Created = created && err == nil
 	return profile, err
 }
 
