@@ -45,6 +45,11 @@ func (w *walker) check(c *Config) {
 		sinks = append(sinks, s.ID)
 		w.checkSink(index("sinks", i), s, c, names)
 	}
+	for i := range c.Inputs {
+		if longest := int64(c.Inputs[i].MaxLine); c.Spool.MaxBytes < 4*longest {
+			w.failAt("spool.max_bytes", "spool.max_bytes: %s are too few for %s.max_line %s: at least four lines must fit", printSize(c.Spool.MaxBytes), index("inputs", i), printSize(longest))
+		}
+	}
 	w.unique("inputs", "id", inputs)
 	w.unique("sinks", "id", sinks)
 }

@@ -145,7 +145,7 @@ const (
 	DefaultMinBackoff      = 250 * time.Millisecond
 	DefaultMaxBackoff      = 30 * time.Second
 	DefaultSpoolBytes      = 1 << 30
-	MinSpoolBytes          = 256 << 10 // below it a spool holds little but its own structure
+	MinSpoolBytes          = 8 << 20 // some batches of an input; and at least four of its longest lines
 	DefaultQuarantineBytes = 256 << 20
 )
 

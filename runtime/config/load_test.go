@@ -212,6 +212,7 @@ func TestMistakes(t *testing.T) {
 	f("max_line: 64KiB", "max_line: '65536'", `expected a size such as 16MiB, got a text in quotes`)
 	f("max_line: 64KiB", "max_line: 99999999999999999999", `is no size`)
 	f("max_bytes: 2GiB", "max_bytes: 8388608TiB", `"8388608TiB" is out of bounds`)
+	f("max_bytes: 2GiB", "max_bytes: 1MiB", `"1MiB" is out of bounds: from 8MiB`)
 	f("max_bytes: 1048576", "max_bytes: 1", `quarantine.max_bytes: "1" is out of bounds`)
 	f("drain_time: 1m30s", "drain_time: 90", `agent.drain_time: "90" is no duration: write 250ms, 10s, 2m or 1h`)
 	f("drain_time: 1m30s", "drain_time: 0s", `agent.drain_time: "0s" is out of bounds`)
@@ -334,6 +335,14 @@ func TestLoadUnreadable(t *testing.T) {
 	f(dir, "it is a folder: name the file in it")
 	f(os.DevNull, "it is not a regular file")
 	f(big, "it is larger than 1048576 bytes")
+}
+
+func TestSpoolHoldsLines(t *testing.T) {
+	text := strings.NewReplacer("max_line: 64KiB", "max_line: 3MiB", "max_bytes: 2GiB", "max_bytes: 8MiB").Replace(whole)
+	_, err := parse("edge.yaml", text, surroundings{dir: folder(t), env: env})
+	if err == nil || !strings.Contains(err.Error(), "spool.max_bytes: 8MiB are too few for inputs[0].max_line 3MiB") {
+		t.Fatalf("got %v", err)
+	}
 }
 
 func TestWarnings(t *testing.T) {
