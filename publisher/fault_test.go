@@ -15,7 +15,7 @@ import (
 // is counted and never delivered, the retries are duplicates, and each message is stored once.
 func TestPause(t *testing.T) {
 	srv := natstest.Start(t)
-	js := admin(t, srv)
+	js := srv.JetStream(t)
 	r := run(t, srv, func(c *Config) { c.RequestTimeout = 2 * time.Second })
 	r.ready()
 	const n = 10
@@ -49,7 +49,7 @@ func TestPause(t *testing.T) {
 // and everything has an outcome that is true afterwards.
 func TestStalledWrite(t *testing.T) {
 	srv := natstest.Start(t, natstest.SyncInterval("2m"))
-	js := admin(t, srv)
+	js := srv.JetStream(t)
 	r := run(t, srv, func(c *Config) { c.MaxInFlight, c.MaxInFlightBytes = 400, 64<<20 })
 	r.ready()
 	srv.Pause()
@@ -96,7 +96,7 @@ func TestStalledWrite(t *testing.T) {
 // stored, and none twice.
 func TestKill(t *testing.T) {
 	srv := natstest.Start(t, natstest.SyncInterval("2m"))
-	js := admin(t, srv)
+	js := srv.JetStream(t)
 	r := run(t, srv, func(c *Config) { c.MaxInFlight = 128 })
 	r.ready()
 	const n = 6000

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"edge/envelope"
@@ -205,10 +204,4 @@ func TestGoroutines(t *testing.T) {
 			t.Fatalf("goroutines stay:\n%s", b)
 		}
 	}
-}
-
-// admin is a connection of the test's own.
-func admin(t *testing.T, srv *natstest.Server, opts ...nats.Option) jetstream.JetStream {
-	t.Helper()
-	return srv.JetStream(t, opts...)
 }
