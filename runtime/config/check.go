@@ -150,7 +150,12 @@ func (w *walker) checkSubjects(at string, s *Sink, c *Config) {
 		}
 		if err := envelope.CheckPattern(p); err != nil {
 			w.failAt(index(at+".allow_subjects", i), "%s.allow_subjects: %q is no subject pattern: %v", at, p, err)
+		} else if strings.HasPrefix(p, "$") {
+			w.failAt(index(at+".allow_subjects", i), "%s.allow_subjects: %q: subjects under $ belong to the server", at, p)
 		}
+	}
+	if n.CreateStream && !w.given(at+".subject") && !w.given(at+".allow_subjects") && s.Transform != nil {
+		w.failAt(at+".create_stream", "%s.create_stream: nothing says what the stream listens to: give a subject or allow_subjects", at)
 	}
 	if !w.given(at + ".subject") {
 		if s.Transform == nil && w.given(at) && !w.failed(at) {

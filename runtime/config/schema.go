@@ -13,8 +13,8 @@ import (
 const (
 	maxMaxLine  = 32 << 20 // an event must fit the spool's record (64 MiB) with what is added to it
 	maxMemory   = 1 << 30  // what an int and a 32-bit machine hold
-	maxInOut    = 64 << 20
-	maxFuel     = 1 << 40 // some minutes of work: the wall clock ends it before
+	maxInOut    = 8 << 20  // a frame's default
+	maxFuel     = 1 << 40  // some minutes of work: the wall clock ends it before
 	maxModTime  = time.Minute
 	maxDrain    = time.Hour
 	maxPause    = time.Hour

@@ -52,14 +52,14 @@ func badLevel(s string) string {
 	return badName(s)
 }
 
-// badStream is the server's rule for the names of streams, and our bound.
+// badStream is the publisher's rule for the names of streams.
 func badStream(s string) string {
 	if s == "" || len(s) > 128 {
-		return "is no stream name: 1 to 128 characters"
+		return "is no stream name: 1 to 128 letters, digits, - and _"
 	}
 	for _, c := range []byte(s) {
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`.*>/\`, c) >= 0 {
-			return `is no stream name: no white space, no . * > / \, ASCII only`
+		if !nameByte(c) {
+			return "is no stream name: use letters, digits, - and _ only"
 		}
 	}
 	return ""
@@ -121,7 +121,7 @@ func badURL(s string) string {
 			return "has an unknown scheme: write nats://, tls:// or embedded://"
 		case u.User != nil:
 			return "holds a credential: give it as token, or as user and password, where it is kept secret"
-		case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "":
+		case u.Path != "" && (u.Path != "/" || u.Scheme == schemeEmbedded) || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "":
 			return "has something behind host and port: remove it"
 		case badPort(u):
 			return "has no usable port: 0 to 65535 for embedded://, 1 to 65535 otherwise"
