@@ -18,7 +18,7 @@ const (
 //
 //	Name: value\r\n
 //
-// with a name of printable ASCII without colon or blank, exactly one blank behind the colon (part of the line, not of
+// with a name of printable ASCII without blanks and separators (the token of RFC 9110), exactly one blank behind the colon (part of the line, not of
 // the value), and a value of valid UTF-8 without control characters, which may be empty. Names that begin with Nats-
 // in any case are refused, because the server obeys some of them (Nats-Rollup erases a stream) and the rest are ours.
 // At most maxCount lines and maxBytes bytes, MaxHeaderName and MaxHeaderValue each. A name may occur again. The empty
@@ -51,6 +51,9 @@ func CheckHeaders(block []byte, maxCount, maxBytes int) error {
 	return nil
 }
 
+// headerSeparators are the characters that no header name may have by RFC 9110, section 5.6.2. NATS clients follow it.
+var headerSeparators = []byte(`"(),/:;<=>?@[\]{}`)
+
 func checkHeaderName(name []byte, n int) error {
 	if len(name) == 0 {
 		return reject(BadHeader, "header %d has no name", n)
@@ -59,7 +62,7 @@ func checkHeaderName(name []byte, n int) error {
 		return reject(HeadersTooLarge, "header %d has a name of %d bytes, the limit is %d", n, len(name), MaxHeaderName)
 	}
 	for _, c := range name {
-		if c <= ' ' || c >= 0x7f {
+		if c <= ' ' || c >= 0x7f || bytes.IndexByte(headerSeparators, c) >= 0 {
 			return reject(BadHeader, "header %d has a name with character %#02x", n, c)
 		}
 	}

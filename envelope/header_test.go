@@ -19,6 +19,9 @@ func TestCheckHeaders(t *testing.T) {
 	f("A: b:c\r\nA: grün\r\n", "")
 	f("X-Nats-Id: b\r\n", "")
 	f("Nats: b\r\n", "")
+	for _, c := range `"(),/;<=>?@[\]{}` {
+		f("A"+string(c)+": b\r\n", BadHeader)
+	}
 	f("A", BadHeader)
 	f("A: b", BadHeader)
 	f("A: b\n", BadHeader)
