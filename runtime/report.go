@@ -1,0 +1,95 @@
+package runtime
+
+import (
+	"time"
+
+	"edge/runtime/status"
+)
+
+// Progress is how far the inputs are: bytes read of bytes known, and whether they have all ended.
+type Progress struct {
+	Read, Total uint64 // Total is 0 when an input cannot know its end
+	Done        bool
+}
+
+// Progress may be called at any time, from any goroutine.
+func (a *Agent) Progress() Progress {
+	var p Progress
+	known := true
+	for _, c := range a.counts {
+		p.Read += c.Bytes.Load()
+		if t := c.Total.Load(); t > 0 {
+			p.Total += uint64(t)
+		} else {
+			known = false
+		}
+	}
+	if !known {
+		p.Total = 0
+	}
+	a.life.mu.Lock()
+	p.Done = a.life.inputsDone
+	a.life.mu.Unlock()
+	return p
+}
+
+// Summary says what the agent has done so far. It may be called at any time between Open and Close, from any
+// goroutine. While lanes work its terms are read one after the other, so only the summary of an agent at rest
+// is sure to balance.
+func (a *Agent) Summary() *status.Summary {
+	s := new(status.Summary)
+	for _, c := range a.counts {
+		s.Captured += c.Captured.Load()
+		s.Refused += c.Refused.Load()
+	}
+	now := a.spool.Stats()
+	entered := uint64(now.LastSeq - a.opened.LastSeq)
+	for _, k := range a.sinks {
+		s.Retries += k.counts.Retries.Load()
+		s.Unknown += k.counts.Unknown.Load()
+		s.UnknownResolved += k.counts.UnknownResolved.Load()
+		s.Sinks = append(s.Sinks, k.summary(entered,
+			uint64(a.opened.LastSeq-a.opened.Floor(k.cfg.ID)), uint64(now.LastSeq-now.Floor(k.cfg.ID))-uint64(k.counts.Ahead.Load())))
+	}
+	a.life.mu.Lock()
+	switch {
+	case a.life.started.IsZero():
+	case a.life.ended.IsZero():
+		s.ElapsedS = time.Since(a.life.started).Seconds()
+	default:
+		s.ElapsedS = a.life.ended.Sub(a.life.started).Seconds()
+	}
+	a.life.mu.Unlock()
+	s.Total()
+	return s
+}
+
+// summary is the share of one sink: entered events in this run, carried over from earlier ones, spooled now.
+func (k *sink) summary(entered, carried, spooled uint64) status.SinkSummary {
+	c := &k.counts
+	out := status.SinkSummary{
+		ID: k.cfg.ID, State: "idle", ModuleDigest: k.digest, Stream: k.cfg.NATS.Stream, LastSequence: c.LastSequence.Load(),
+		Captured: entered, CarriedOver: carried, Spooled: spooled,
+		Accepted: c.Accepted.Load(), Duplicates: c.Duplicates.Load(), Dropped: c.Dropped.Load(),
+		Quarantined: c.Quarantined.Load(), Skipped: c.Skipped.Load(), Messages: c.Messages.Load(), InFlight: c.InFlight.Load(),
+	}
+	k.link.mu.Lock()
+	defer k.link.mu.Unlock()
+	out.URL = k.link.url
+	if k.link.pub == nil {
+		return out
+	}
+	st := k.link.pub.Status()
+	out.DeliveryClass = st.Profile.DeliveryClass
+	switch {
+	case k.link.halt != nil:
+		out.State, out.Error = "failed", k.link.halt.Cause.Error()
+	case !k.link.ended:
+		out.State, out.Error = st.State.String(), st.Err
+	case spooled > 0:
+		out.State, out.Error = "stopped", k.link.lastErr // there is more on disk
+	default:
+		out.State = "settled"
+	}
+	return out
+}
