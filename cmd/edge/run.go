@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"edge/runtime"
+	"edge/runtime/config"
+	"edge/runtime/status"
+)
+
+func runCommand(io streams) *cli.Command {
+	return &cli.Command{
+		Name:  "run",
+		Usage: "run the agent",
+		Description: "Reads the inputs, keeps every event on disk, renders and publishes it, and quarantines what cannot be\n" +
+			"published. SIGINT or SIGTERM ends it in order: inputs stop, what is in flight gets its answer (at most\n" +
+			"agent.drain_time), the rest stays on disk for the next run. A second signal ends it at once.\n\n" +
+			"   edge run -c edge.yaml                 serve until a signal\n" +
+			"   edge run -c edge.yaml --once          read the inputs to their end, settle everything, exit\n" +
+			"   edge run -c edge.yaml --once --json   the same, with the summary as one JSON object on stdout",
+		Flags: []cli.Flag{
+			configFlag(),
+			&cli.BoolFlag{Name: "once", Usage: "end when the inputs are at their end and everything is settled"},
+			&cli.BoolFlag{Name: "json", Usage: "print the summary as one JSON object on stdout"},
+			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "log at debug level"},
+			&cli.BoolFlag{Name: "no-progress", Usage: "no live progress line, even on a terminal"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			cfg, err := loadConfig(c)
+			if err != nil {
+				return err
+			}
+			return runAgent(c.Context, io, cfg, runFlags{
+				once: c.Bool("once"), json: c.Bool("json"), verbose: c.Bool("verbose"), quiet: c.Bool("no-progress"),
+			})
+		},
+	}
+}
+
+type runFlags struct{ once, json, verbose, quiet bool }
+
+func runAgent(ctx context.Context, io streams, cfg *config.Config, f runFlags) error {
+	level := slog.LevelInfo
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	tty := terminal(io.err)
+	show := &screen{w: io.err}
+	log := newLogger(show, tty, level)
+	for _, w := range cfg.Warnings {
+		log.Warn(w)
+	}
+	agent, err := runtime.Open(ctx, cfg, runtime.Options{Once: f.once, Stdin: io.in, Logger: log})
+	if err != nil {
+		return err
+	}
+	watching, unwatch := context.WithCancel(context.Background())
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		w := watch{agent: agent, log: log, once: f.once}
+		if tty && !f.quiet {
+			w.screen = show
+		}
+		if !f.json {
+			w.settled = func(s *status.Summary) { printSummary(io.out, s, false) }
+		}
+		w.run(watching)
+	})
+	err = agent.Run(ctx)
+	unwatch()
+	watcher.Wait()
+	summary := agent.Summary()
+	err = errors.Join(err, agent.Close())
+	if perr := printSummary(io.out, summary, f.json); perr != nil {
+		err = errors.Join(err, perr)
+	}
+	if err == nil && !summary.Balanced {
+		err = errors.New("the books do not balance: see the summary")
+	}
+	var sig *signalError
+	if err == nil && errors.As(context.Cause(ctx), &sig) {
+		return sig
+	}
+	return err
+}
+
+func printSummary(w io.Writer, s *status.Summary, asJSON bool) error {
+	if !asJSON {
+		_, err := io.WriteString(w, s.String())
+		return err
+	}
+	b, err := json.Marshal(s)
+	if err == nil {
+		_, err = w.Write(append(b, '\n'))
+	}
+	return err
+}
+
+// watch shows how an agent gets on while it runs.
+type watch struct {
+	agent   *runtime.Agent
+	log     *slog.Logger
+	screen  *screen // nil: no live line, but a log line now and then
+	once    bool
+	settled func(*status.Summary) // called once when a serving agent has nothing left to do; may be nil
+
+	last     uint64 // settled events at the last look
+	lastTime time.Time
+	rate     float64
+	told     bool
+	states   map[string]string
+}
+
+const (
+	liveEvery = 200 * time.Millisecond // often enough to look alive
+	logEvery  = 10 * time.Second       // for a log that people keep
+)
+
+func (w *watch) run(ctx context.Context) {
+	w.lastTime = time.Now()
+	w.states = make(map[string]string)
+	tick := time.NewTicker(liveEvery)
+	defer tick.Stop()
+	logged := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			if w.screen != nil {
+				w.screen.Live("")
+			}
+			return
+		case <-tick.C:
+		}
+		s, p := w.agent.Summary(), w.agent.Progress()
+		w.measure(s)
+		w.tellStates(s)
+		if w.screen != nil {
+			w.screen.Live(w.line(s, p))
+		} else if time.Since(logged) >= logEvery {
+			logged = time.Now()
+			w.log.Info("progress", "captured", s.Captured, "accepted", s.Accepted, "quarantined", s.Quarantined,
+				"spooled", s.Spooled, "events_per_s", int(w.rate))
+		}
+		if !w.once && !w.told && p.Done && s.Spooled == 0 {
+			w.told = true
+			if w.screen != nil {
+				w.screen.Live("")
+			}
+			if w.settled != nil {
+				w.settled(s)
+			}
+			w.log.Info("inputs are at their end and everything is settled; press Ctrl-C to stop, or run with --once to end by itself")
+		}
+	}
+}
+
+// measure smooths the rate over about a second, so that a person can read it.
+func (w *watch) measure(s *status.Summary) {
+	now := time.Now()
+	dt := now.Sub(w.lastTime).Seconds()
+	if dt <= 0 {
+		return
+	}
+	settled := s.Accepted + s.Dropped + s.Quarantined
+	r := float64(settled-min(w.last, settled)) / dt
+	w.rate += (r - w.rate) * min(dt/0.8, 1)
+	w.last, w.lastTime = settled, now
+}
+
+// tellStates logs every change of a sink's state once, so that a lost server is seen without a terminal too.
+func (w *watch) tellStates(s *status.Summary) {
+	for _, k := range s.Sinks {
+		if w.states[k.ID] == k.State {
+			continue
+		}
+		w.states[k.ID] = k.State
+		if k.Error != "" {
+			w.log.Warn("sink state", "sink", k.ID, "state", k.State, "cause", k.Error)
+		} else {
+			w.log.Info("sink state", "sink", k.ID, "state", k.State, "stream", k.Stream, "delivery_class", k.DeliveryClass)
+		}
+	}
+}
+
+// line is the live line: what came in, what is done, what waits, how fast, and how the sinks are.
+func (w *watch) line(s *status.Summary, p runtime.Progress) string {
+	var b strings.Builder
+	if p.Total > 0 && p.Read < p.Total {
+		fmt.Fprintf(&b, "%3d%% read  ", p.Read*100/p.Total)
+	}
+	fmt.Fprintf(&b, "captured %s  accepted %s  waiting %s", status.Count(s.Captured), status.Count(s.Accepted), status.Count(s.Spooled))
+	if s.Quarantined > 0 {
+		fmt.Fprintf(&b, "  quarantined %s", status.Count(s.Quarantined))
+	}
+	if s.Dropped > 0 {
+		fmt.Fprintf(&b, "  dropped %s", status.Count(s.Dropped))
+	}
+	fmt.Fprintf(&b, "  %s/s", status.Count(uint64(w.rate)))
+	for _, k := range s.Sinks {
+		fmt.Fprintf(&b, "  [%s %s", k.ID, k.State)
+		if k.Error != "" {
+			fmt.Fprintf(&b, ": %s", k.Error)
+		}
+		b.WriteByte(']')
+	}
+	return fit(b.String(), columns(w.screen.w))
+}
+
+// columns is the width of the terminal behind w, 80 if it does not say.
+func columns(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return 80
+}
+
+// fit cuts s to one row of n columns and takes out what would break the row.
+func fit(s string, n int) string {
+	s = strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return ' '
+		}
+		return c
+	}, s)
+	if utf8.RuneCountInString(s) < n {
+		return s
+	}
+	cut := []rune(s)
+	return string(cut[:max(n-2, 0)]) + "…"
+}
