@@ -361,7 +361,7 @@ func TestSeveralSinks(t *testing.T) {
 	if _, err := srv.JetStream(t).CreateStream(t.Context(), jetstream.StreamConfig{Name: "BAD", Subjects: []string{"bad.>"}}); err != nil {
 		t.Fatal(err)
 	}
-	if sum, err = s.once(cfg); err != nil {
+	if _, err = s.once(cfg); err != nil {
 		t.Fatal(err)
 	}
 	for _, stream := range []string{"GOOD", "BAD"} {

@@ -29,7 +29,6 @@ type wire struct {
 	tries   map[string]int
 	sent    []string // "id#attempt" in order
 	most    int
-	flight  int
 }
 
 func newWire(answers func(m *envelope.Message, attempt int) publisher.Result) *wire {
