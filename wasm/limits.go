@@ -20,7 +20,8 @@ type Limits struct {
 
 	Fuel     int64         // units (instructions) for a run's first event
 	FuelNext int64         // units more for each further event of the run
-	Time     time.Duration // wall clock per event of the run; checked once a slice of fuel
+	FuelByte int64         // units more for each byte of the run's frame
+	Time     time.Duration // wall clock per event of the run, and again per MiB of its frame; checked once a slice
 
 	LoadFuel int64         // units for start function, _initialize and configuration together
 	LoadTime time.Duration // wall clock for the same
@@ -41,6 +42,7 @@ func DefaultLimits() Limits {
 
 		Fuel:     1 << 24, // 3 to 5 ms; a C guest needs some 2,000 units for 220 bytes of JSON, encoding/json in Go 300,000
 		FuelNext: 1 << 16,
+		FuelByte: 128,                   // a careful JSON scanner in C needs 20 to 35 units a byte, 97 at worst; without it 1 MiB would not pass
 		Time:     50 * time.Millisecond, // ten times what the fuel takes on a quiet machine
 
 		LoadFuel: 1 << 30, // 0.3 s; Go's runtime starts within a hundredth of it
@@ -75,6 +77,7 @@ func (l *Limits) check() error {
 	hold("stack", int64(l.Stack), 16<<20) // wazero's own ceiling is 50 MB
 	hold("fuel", l.Fuel, maxFuel)
 	hold("fuel of a further event", l.FuelNext, maxFuel)
+	hold("fuel of a byte", l.FuelByte, 1<<20)
 	hold("time", int64(l.Time), int64(time.Hour))
 	hold("load fuel", l.LoadFuel, maxFuel)
 	hold("load time", int64(l.LoadTime), int64(time.Hour))
@@ -90,7 +93,7 @@ func (l *Limits) admission() admit.Limits {
 	return a
 }
 
-// budget is what a run of n events may spend.
-func (l *Limits) budget(n int) (fuel int64, wall time.Duration) {
-	return l.Fuel + int64(n-1)*l.FuelNext, time.Duration(n) * l.Time
+// budget is what a run of n events in a frame of size bytes may spend.
+func (l *Limits) budget(n, size int) (fuel int64, wall time.Duration) {
+	return l.Fuel + int64(n-1)*l.FuelNext + int64(size)*l.FuelByte, time.Duration(n+size>>20) * l.Time
 }

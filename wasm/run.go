@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Run gives a batch of events to the guest, in one call, and takes its records. n events may use Fuel + (n-1) *
-// FuelNext units and n * Time. out is overwritten; in is only read.
+// Run gives a batch of events to the guest, in one call, and takes its records. n events in a frame of b bytes may use
+// Fuel + (n-1) * FuelNext + b * FuelByte units, and n * Time, and Time again per MiB. out is overwritten; in is only read.
 //
 // The error is a *Fault when the events or the module are to blame: then out holds no record, the instance is at its
 // snapshot and can be used at once. The only other error is a *ResetError: the instance could not be made anew, by no
@@ -31,7 +31,7 @@ func (i *Instance) Run(in []Input, out *Output) error {
 			return err
 		}
 	}
-	fuel, wall := lim.budget(len(in))
+	fuel, wall := lim.budget(len(in), size)
 	i.begin(fuel, wall)
 	i.state.now = in[0].IngestTime
 	f = i.exchange(in, size, out)

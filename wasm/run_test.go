@@ -164,8 +164,9 @@ func TestLimits(t *testing.T) {
 	f("two records too many", func(l *Limits) { l.Records = 1 }, twice, events("a", "X"), FaultOutput)
 	f("records too large", sized(90), wasmtest.Guest(wasmtest.Join(big, big)), events("a"), FaultOutput)
 	f("no memory to give", func(l *Limits) { l.Memory = 8 * 65536 }, echo, events(strings.Repeat("x", 500_000)), FaultRefused)
-	f("fuel", func(l *Limits) { l.Fuel = 10 }, echo, events("a"), FaultFuel)
-	f("fuel of further events", func(l *Limits) { l.Fuel, l.FuelNext = 200, 1 }, echo, events("a", "b", "c", "d"), FaultFuel)
+	f("fuel", func(l *Limits) { l.Fuel, l.FuelByte = 1000, 1 }, counting, events("a"), FaultFuel)
+	f("fuel of further events", func(l *Limits) { l.Fuel, l.FuelNext, l.FuelByte = 6000, 1, 1 }, counting, events("a", "b", "c", "d"), FaultFuel)
+	f("fuel of bytes", func(l *Limits) { l.Fuel, l.FuelByte = 1000, 100 }, counting, events("a"), 0)
 	f("time", func(l *Limits) { l.Fuel, l.Time = maxFuel, time.Millisecond }, wasmtest.Spin(), events("a"), FaultTime)
 }
 
@@ -189,7 +190,8 @@ func TestFuelIsExact(t *testing.T) {
 			fuel int64
 			want FaultKind
 		}{{used, 0}, {used - 1, FaultFuel}} {
-			i.m.lim.Fuel = c.fuel - int64(len(in)-1)*i.m.lim.FuelNext
+			size, _ := frameSize(in, &i.m.lim)
+			i.m.lim.Fuel, i.m.lim.FuelByte = c.fuel-int64(len(in)-1)*i.m.lim.FuelNext-int64(size), 1
 			err := i.Run(in, &out)
 			if got := kindOf(t, err); got != c.want || got == 0 && i.Usage().Fuel != used {
 				t.Errorf("%s: %d of %d units: %v, used %d", name, c.fuel, used, err, i.Usage().Fuel)
@@ -200,9 +202,13 @@ func TestFuelIsExact(t *testing.T) {
 		}
 	}
 	f("echo", wasmtest.Echo(), events("a", "b"))
+	f("counting", counting, events("a", "b"))
 	f("many slices", wasmtest.Guest(wasmtest.Join(wasmtest.I32Const(1_000_000), wasmtest.LocalSet(wasmtest.Temp), countDown)), events("a", "b", "c"))
 	f("large copies", wasmtest.Echo(), events(strings.Repeat("a", 1<<19), strings.Repeat("b", 1<<19)))
 }
+
+// counting spends some 4,000 units at each event.
+var counting = wasmtest.Guest(wasmtest.Join(wasmtest.I32Const(1000), wasmtest.LocalSet(wasmtest.Temp), countDown))
 
 var countDown = wasmtest.Loop(wasmtest.Void, wasmtest.LocalGet(wasmtest.Temp), wasmtest.I32Const(1), wasmtest.I32Sub,
 	wasmtest.LocalTee(wasmtest.Temp), wasmtest.BrIf(0))

@@ -239,8 +239,8 @@ func TestHostWorkIsPaid(t *testing.T) {
 	if u := i.Usage().Fuel; u < 400_000 || u > 500_000 {
 		t.Errorf("%d units for 400,000 random bytes", u)
 	}
-	i = open(t, random, InstanceConfig{}, func(l *Limits) { l.Fuel = 399_999 })
+	i = open(t, random, InstanceConfig{}, func(l *Limits) { l.Fuel, l.FuelByte = 399_000, 1 })
 	if err := i.Run(events("a"), new(Output)); kindOf(t, err) != FaultFuel {
-		t.Errorf("400,000 random bytes for 399,999 units: %v", err)
+		t.Errorf("400,000 random bytes for less than 400,000 units: %v", err)
 	}
 }
