@@ -187,7 +187,7 @@ func TestLocalPermanents(t *testing.T) {
 	f("$JS.API.STREAM.DELETE.EDGE", "", 1, "bad_subject")
 	f("e.1", "Nats-Rollup: all\r\n", 1, "bad_subject")
 	f("e.1", "no colon", 1, "bad_subject")
-	f("e.1", "a(b): refused by the library\r\n", 1, "unsendable")
+	f("e.1", "a(b): refused by the library\r\n", 1, "bad_subject")
 	f("other", "", 1, "subject_not_covered")
 	f("e", "", 1, "subject_not_covered")
 	f("e.1", "", 5000, "too_large")
