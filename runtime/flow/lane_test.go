@@ -16,6 +16,8 @@ import (
 	"edge/runtime/spool"
 	"edge/runtime/status"
 	"edge/transform"
+	"edge/wasm"
+	"edge/wasm/wasmtest"
 )
 
 // wire is the sink's end of a wire that answers as a script says: what a real server cannot be made to say on
@@ -114,13 +116,18 @@ func (r *rig) lane(w *wire, datasets ...string) *Lane {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	return r.laneOf(transform.New(transform.Config{Template: tpl}), w, datasets...)
+}
+
+func (r *rig) laneOf(render *transform.Renderer, w *wire, datasets ...string) *Lane {
+	r.t.Helper()
 	reader, err := r.spool.Reader("out")
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return New(Config{
 		Sink: "out", Epoch: r.spool.Epoch(), Datasets: datasets, Window: w.window, Backoff: Schedule{Min: time.Millisecond, Max: 2 * time.Millisecond},
-		Reader: reader, Renderer: transform.New(transform.Config{Template: tpl}), Publisher: w, Quarantine: r.quar,
+		Reader: reader, Renderer: render, Publisher: w, Quarantine: r.quar,
 		Counts: &r.counts, Logger: slog.New(slog.DiscardHandler), Dice: func() float64 { return 0.5 },
 	})
 }
@@ -264,6 +271,59 @@ func TestLaneRejectsAloneWhatCannotBeRendered(t *testing.T) {
 	if c.Accepted.Load() != 2 || c.Quarantined.Load() != 2 || c.Skipped.Load() != 1 {
 		t.Errorf("accepted %d, quarantined %d, skipped %d, want 2, 2, 1", c.Accepted.Load(), c.Quarantined.Load(), c.Skipped.Load())
 	}
+}
+
+// TestLaneFanOut: an event of two messages is settled by the last of them, and quarantined once if any was refused.
+func TestLaneFanOut(t *testing.T) {
+	f := func(name string, answers func(m *envelope.Message, attempt int) publisher.Result, accepted uint64, waiting []string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			r := open(t, t.TempDir())
+			defer r.close()
+			r.append("a", "one", "Xtwo", "three")
+			r.spool.Seal()
+			engine, err := wasm.NewEngine(wasm.EngineConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := engine.Load(t.Context(), wasmtest.FanOutX(), wasm.DefaultLimits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			in, err := m.NewInstance(t.Context(), wasm.InstanceConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			render := transform.New(transform.Config{Instance: in, Limits: m.Limits()})
+			defer render.Close()
+			w := newWire(answers)
+			if err := r.laneOf(render, w).Run(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.entries(); !slices.Equal(got, waiting) {
+				t.Errorf("quarantined %q, want %q", got, waiting)
+			}
+			if c := &r.counts; c.Accepted.Load() != accepted || c.Quarantined.Load() != uint64(len(waiting)) || r.floor() != 3 {
+				t.Errorf("accepted %d, quarantined %d, floor %d", c.Accepted.Load(), c.Quarantined.Load(), r.floor())
+			}
+		})
+	}
+	refuse := func(copies ...int) func(m *envelope.Message, attempt int) publisher.Result {
+		return func(m *envelope.Message, attempt int) publisher.Result {
+			if m.Payload[0] == 'X' && slices.Contains(copies, m.Copy) {
+				return publisher.Result{Outcome: publisher.Permanent, Err: &publisher.SizeError{Of: "message"}}
+			}
+			if m.Payload[0] == 'X' && attempt == 1 {
+				return publisher.Result{Outcome: publisher.Retryable, Err: errors.New("later")}
+			}
+			return accept(m, attempt)
+		}
+	}
+	f("both stored", refuse(), 3, nil)
+	f("first refused", refuse(0), 2, []string{"too_large Xtwo"})
+	f("second refused", refuse(1), 2, []string{"too_large Xtwo"})
+	f("both refused", refuse(0, 1), 2, []string{"too_large Xtwo"})
 }
 
 // TestLaneHaltsOnFatal: what was settled before stays settled, the rest stays in the spool for the next run.
