@@ -13,6 +13,7 @@ const (
 	pointRefFunc                       // renumber
 	pointBulk                          // charge units and length/32, ask when negative
 	pointGrow                          // charge units and 1,024 per page, ask when negative
+	pointOrder                         // an order of a mask was just computed: keep the compiler from joining it with a branch
 )
 
 // point is one place of a body where the rewrite writes something: instead of the bytes [from, to) of the original,
@@ -48,6 +49,7 @@ type body struct {
 
 	points []point
 	stack  []control
+	masks  masks
 
 	live   bool
 	units  uint32
@@ -116,7 +118,7 @@ func (s *source) readCode() {
 func (s *source) readLocals(typ uint32) {
 	b := &s.scan
 	t := &s.types[typ]
-	*b = body{typ: typ, params: len(t.params), points: b.points[:0], stack: b.stack[:0], live: true}
+	*b = body{typ: typ, params: len(t.params), points: b.points[:0], stack: b.stack[:0], masks: b.masks, live: true}
 	at := s.pos
 	b.groups = s.count("groups of locals", 2, s.lim.Locals)
 	b.groupSpan.from = s.pos
@@ -134,6 +136,9 @@ func (s *source) readLocals(typ uint32) {
 	}
 	b.groupSpan.to = s.pos
 	b.locals = int(total)
+	if s.err == nil {
+		b.masks.reset(b.locals)
+	}
 	b.code = span{s.pos, s.end}
 	b.stack = append(b.stack, control{op: opEnd, live: true, results: len(t.results)})
 }
@@ -166,6 +171,7 @@ func (b *body) charge(from int) {
 // dead begins code that is never reached.
 func (b *body) dead() {
 	b.live, b.units = false, 0
+	b.masks.next()
 	b.height = b.stack[len(b.stack)-1].height
 }
 
@@ -180,6 +186,7 @@ func (s *source) move(at, pop, push int) {
 		s.fail(at, "an instruction takes more operands than there are")
 		return
 	}
+	b.masks.cut(b.height)
 	b.height += push
 	b.maxHeight = max(b.maxHeight, b.height)
 }

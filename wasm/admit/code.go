@@ -24,8 +24,7 @@ func (s *source) readBody() {
 				return
 			}
 		case i.imm != immRefused:
-			s.immediate(at, i, op)
-			s.move(at, int(i.pop), int(i.push))
+			s.plain(at, op, i, s.immediate(at, i, op))
 		case op == opMisc:
 			s.misc(at)
 		case op == opVector:
@@ -58,8 +57,8 @@ func refusedHint(op byte) string {
 	return "only Core Wasm 2.0 is"
 }
 
-// immediate reads what follows an opcode.
-func (s *source) immediate(at int, i instruction, op byte) {
+// immediate reads what follows an opcode. It returns the local that is named there, if one is.
+func (s *source) immediate(at int, i instruction, op byte) (local uint32) {
 	b := &s.scan
 	switch i.imm {
 	case immMem, immMemLane:
@@ -86,7 +85,7 @@ func (s *source) immediate(at int, i instruction, op byte) {
 	case immI64:
 		s.signed(64, "a constant")
 	case immLocal:
-		s.index("local", b.locals)
+		local = s.index("local", b.locals)
 	case immGlobal:
 		g := s.index("global", len(s.globals))
 		if s.err == nil && op == opGlobalSet && !s.globals[g].mutable {
@@ -117,6 +116,7 @@ func (s *source) immediate(at int, i instruction, op byte) {
 		f := s.index("function", len(s.funcs))
 		b.points = append(b.points, point{from: int32(at), to: int32(s.pos), arg: f, kind: pointRefFunc})
 	}
+	return local
 }
 
 func (s *source) memoryIndex(at int) {

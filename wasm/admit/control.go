@@ -17,6 +17,7 @@ func (s *source) control(at int, op byte) {
 		b.charge(at)
 		top.op = opElse
 		b.live, b.height, b.units = top.live, top.height+top.params, 0
+		b.masks.next()
 	case opEnd:
 		s.closeBlock(at)
 	case opBr:
@@ -27,6 +28,7 @@ func (s *source) control(at int, op byte) {
 		s.move(at, 1, 0)
 		s.block(at, 1, s.target(at))
 		b.charge(at)
+		b.masks.next()
 	case opBrTable:
 		s.move(at, 1, 0)
 		s.branchTable(at)
@@ -75,12 +77,16 @@ func (s *source) open(at int, op byte) {
 	if op == opIf {
 		s.move(at, 1, 0)
 	}
+	kept := b.masks.slots
 	s.move(at, c.params, 0)
 	if s.err != nil {
 		return
 	}
 	c.height = b.height
 	b.height += c.params
+	if b.masks.slots = kept; op != opBlock {
+		b.masks.next() // a block's parameters stay what they are, the others begin a basic block
+	}
 	if len(b.stack) > s.lim.Nesting {
 		s.fail(at, "more than %d blocks inside one another: split the function", s.lim.Nesting)
 	}
@@ -122,6 +128,7 @@ func (s *source) closeBlock(at int) {
 		b.charge(at)
 	}
 	b.live, b.height = c.live, c.height+c.results
+	b.masks.next()
 	b.maxHeight = max(b.maxHeight, b.height)
 }
 

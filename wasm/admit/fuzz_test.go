@@ -52,6 +52,8 @@ func FuzzBody(f *testing.F) {
 	f.Add([]byte(w.Join(w.GlobalGet(0), w.GlobalSet(0), w.RefFunc(0), w.Drop, w.V128Const(), w.LocalSet(2), w.LocalGet(0))))
 	f.Add([]byte(w.Join(w.I32Const(0), w.I32Const(0), w.I32Const(0), w.TableInit(0, 0), w.ElemDrop(0), w.DataDrop(0), w.I32Const(0))))
 	f.Add([]byte(w.Join(w.Unreachable, w.Loop(w.Void, w.Call(1), w.Call(0), w.Return, w.RefFunc(1), w.Br(0)))))
+	f.Add([]byte(w.Join(w.I32Const(0), w.LocalGet(0), w.LocalGet(1), w.I32And, w.LocalTee(1), w.Block(w.Sig(1), w.I32LtS,
+		w.LocalGet(1), w.LocalGet(0), w.I32GeU), w.If(w.Of(w.I32), w.I32Const(1), w.I32Const(0)), w.I32LtU)))
 	check := judge(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		b := w.New()

@@ -181,6 +181,8 @@ func (m *meter) body(out []byte, b *body) []byte {
 			out = appendU32(append(out, opRefFunc), m.src.renumber(p.arg))
 		case pointBulk, pointGrow:
 			out = m.bulk(out, p)
+		case pointOrder:
+			out = append(out, opI32Const, 0, opI32Ne)
 		}
 	}
 	return append(out, src[from:b.code.to]...)

@@ -1,10 +1,15 @@
 package admit
 
 import (
+	"crypto/sha256"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 
 	w "edge/wasm/wasmtest"
 )
@@ -48,25 +53,38 @@ func (p *program) tick() w.Code { return p.ins("") }
 
 func (p *program) pick(n int) int { return p.rand.IntN(n) }
 
+// of is one of several pieces of code.
+func (p *program) of(list ...w.Code) w.Code { return list[p.pick(len(list))] }
+
+// variable is the index of one of the function's variables.
+func (p *program) variable() uint32 { return uint32(p.pick(programVars)) }
+
+// number is a constant, often one at which something changes.
+func (p *program) number() int32 {
+	list := []int32{0, 0, 0, 1, -1, 31, 32, 0x7f, 0xff, -0x80000000, 0x7fffffff, int32(p.rand.Uint32())}
+	return list[p.pick(len(list))]
+}
+
 // expr leaves one i32.
 func (p *program) expr() w.Code {
 	if p.depth > 6 {
-		return p.ins(w.LocalGet(uint32(p.pick(programVars))))
+		return p.ins(w.LocalGet(p.variable()))
 	}
 	p.depth++
 	defer func() { p.depth-- }()
-	switch p.pick(13) {
+	switch p.pick(18) {
 	case 0, 1, 2:
-		return p.ins(w.LocalGet(uint32(p.pick(programVars))))
+		return p.ins(w.LocalGet(p.variable()))
 	case 3:
-		return p.ins(w.I32Const(int32(p.rand.Uint32())))
-	case 4, 5:
-		op := []w.Code{w.I32Add, w.I32Sub, w.I32Mul, w.I32Xor, w.I32Shl, w.I32LtS, w.I32And, w.I32Or}[p.pick(8)]
+		return p.ins(w.I32Const(p.number()))
+	case 4:
+		op := p.of(w.I32Add, w.I32Sub, w.I32Mul, w.I32Xor, w.I32Or, w.I32And, w.I32Shl, w.I32ShrU, "\x75", "\x77", "\x78")
 		return p.expr() + p.expr() + p.ins(op)
+	case 5:
+		return p.order()
 	case 6:
-		return p.expr() + p.seq(w.I32Const(0xffc), w.I32And, w.I32Load(uint32(p.pick(100))))
-	case 11:
-		return p.expr() + p.expr() + p.seq(w.I32Const(1), w.I32Or, w.I32DivU)
+		load := p.of("\x28\x02", "\x2c\x00", "\x2d\x00", "\x2e\x01", "\x2f\x01") + w.Code(w.Uleb(uint64(p.pick(100))))
+		return p.expr() + p.seq(w.I32Const(0xffc), w.I32And, load)
 	case 7:
 		return p.expr() + p.expr() + p.expr() + p.ins(w.Select)
 	case 8: // an if with a value
@@ -84,8 +102,56 @@ func (p *program) expr() w.Code {
 		if len(p.funcs) > 0 {
 			return p.expr() + p.ins(w.Call(p.funcs[p.pick(len(p.funcs))]))
 		}
+	case 11:
+		return p.expr() + p.expr() + p.seq(w.I32Const(1), w.I32Or, p.of(w.I32DivU, w.I32RemU))
+	case 12:
+		return p.expr() + p.ins(w.LocalTee(p.variable()))
+	case 13:
+		return p.expr64() + p.ins(p.of(w.I32WrapI64, w.I64Eqz))
+	case 14:
+		return p.expr64() + p.expr64() + p.ins(w.Code([]byte{byte(0x51 + p.pick(10))}))
+	case 15:
+		return p.expr() + p.ins(w.I32Eqz)
 	}
-	return p.expr() + p.ins(w.I32Extend8S)
+	return p.expr() + p.ins(p.of(w.I32Extend8S, "\xc1", "\x67", "\x68", "\x69"))
+}
+
+// order compares, often a mask with zero.
+func (p *program) order() w.Code {
+	side := func() w.Code {
+		switch p.pick(3) {
+		case 0:
+			return p.ins(w.I32Const(0))
+		case 1:
+			return p.expr() + p.expr() + p.ins(w.I32And)
+		}
+		return p.expr()
+	}
+	return side() + side() + p.ins(w.Code([]byte{byte(0x46 + p.pick(10))}))
+}
+
+// expr64 leaves one i64.
+func (p *program) expr64() w.Code {
+	if p.depth > 6 {
+		return p.seq(w.LocalGet(p.variable()), w.I64ExtendI32S)
+	}
+	p.depth++
+	defer func() { p.depth-- }()
+	switch p.pick(8) {
+	case 0:
+		return p.ins(w.I64Const(int64(p.number())))
+	case 1:
+		return p.ins(w.I64Const(int64(p.rand.Uint64())))
+	case 2, 3:
+		return p.expr() + p.ins(p.of(w.I64ExtendI32S, w.I64ExtendI32U))
+	case 4:
+		load := p.of("\x29\x03", "\x30\x00", "\x31\x00", "\x32\x01", "\x33\x01", "\x34\x02", "\x35\x02") + w.Code(w.Uleb(uint64(p.pick(100))))
+		return p.expr() + p.seq(w.I32Const(0xff8), w.I32And, load)
+	case 5:
+		return p.expr64() + p.expr64() + p.expr() + p.ins(w.Select)
+	}
+	op := p.of(w.I64Add, w.I64Sub, w.I64Mul, w.I64And, w.I64Or, w.I64Xor, w.I64Shl, "\x87", w.I64ShrU, "\x89", "\x8a")
+	return p.expr64() + p.expr64() + p.ins(op)
 }
 
 // forward returns a label that is a block's, counted from the innermost, if there is one.
@@ -180,48 +246,85 @@ func (p *program) build() *w.Builder {
 	return edge(b)
 }
 
-// Random programs compute the same with and without the meter, and it counts what the plain one counts.
+var (
+	programs    = flag.Int("programs", 150, "how many random programs to run")
+	programSeed = flag.Uint64("programseed", 0, "seed of the random programs; 0 draws one")
+)
+
+// Random programs compute the same with and without the meter in both engines, and it counts what the plain one
+// counts. The interpreter's run of the plain one is the judge: the compiler may be wrong about what it is given.
 func TestRandomPrograms(t *testing.T) {
-	seed := rand.Uint64()
+	seed := *programSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	var judge, compiler *host
 	ended, units := 0, int64(0)
-	for n := range 150 {
-		h := newHost(t, interpreterConfig())
-		if n%8 == 0 {
-			h = newHost(t, compilerConfig())
+	for n := range *programs {
+		if n%25 == 0 {
+			judge, compiler = newHost(t, interpreterConfig()), newHost(t, compilerConfig())
 		}
-		made := func(count bool) *w.Builder {
-			return (&program{rand: rand.New(rand.NewPCG(seed, uint64(n))), count: count}).build()
+		made := func(count bool) []byte {
+			return (&program{rand: rand.New(rand.NewPCG(seed, uint64(n))), count: count}).build().Bytes()
 		}
-		name := fmt.Sprintf("seed %d, program %d", seed, n)
-		original := made(false).Bytes()
-		m, err := Rewrite(original, DefaultLimits())
+		m, err := Rewrite(made(false), DefaultLimits())
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("seed %d, program %d: %v", seed, n, err)
 		}
-		plain := made(true).Bytes()
+		plain := judge.compile(t, made(true))
+		metered := map[*host]wazero.CompiledModule{judge: judge.compile(t, m.Code), compiler: compiler.compile(t, m.Code)}
 		for _, arg := range []uint64{0, 1, 0xfffffff0} {
-			if _, _, err := h.call(h.open(t, m.Code), "f", 20_000_000, arg); errors.Is(err, errFuel) {
+			name := fmt.Sprintf("seed %d, program %d, f(%d)", seed, n, arg)
+			run := func(h *host) (outcome, error) {
+				i := h.instance(t, metered[h])
+				defer i.Close(ctx)
+				res, spent, err := h.call(i, "f", 500_000, arg)
+				return end(i, res, spent), err
+			}
+			got, err := run(judge)
+			compiled, err2 := run(compiler)
+			if errors.Is(err, errFuel) && errors.Is(err2, errFuel) {
 				continue // it would take too long without the meter
 			}
-			b := h.open(t, m.Code)
-			want, err1 := h.open(t, original).ExportedFunction("f").Call(ctx, arg)
-			got, spent, err2 := h.call(b, "f", 1<<40, arg)
-			if err1 != nil || err2 != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("%s: f(%d) is %v, %v, rewritten %v, %v", name, arg, want, err1, got, err2)
+			if err != nil || err2 != nil {
+				t.Errorf("%s: interpreter %v, compiler %v", name, err, err2)
+				continue
 			}
-			c := h.open(t, plain)
-			if _, err := c.ExportedFunction("f").Call(ctx, arg); err != nil {
+			i := judge.instance(t, plain)
+			res, err := i.ExportedFunction("f").Call(ctx, arg)
+			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if want := int64(c.ExportedGlobal("count").Get()); spent != want {
-				t.Errorf("%s: f(%d) took %d units, the plain meter says %d", name, arg, spent, want)
+			want := end(i, res, int64(i.ExportedGlobal("count").Get()))
+			_ = i.Close(ctx)
+			if got != want {
+				t.Errorf("%s: rewritten, interpreter: %v, want %v", name, got, want)
+			}
+			if compiled != want {
+				t.Errorf("%s: rewritten, compiler: %v, want %v", name, compiled, want)
 			}
 			ended++
-			units += spent
+			units += want.units
 		}
-		_ = h.runtime.Close(ctx)
+		_, _, _ = plain.Close(ctx), metered[judge].Close(ctx), metered[compiler].Close(ctx)
 	}
-	if t.Logf("%d calls, %d units", ended, units); ended < 300 || units < 10_000 {
+	if t.Logf("%d calls, %d units", ended, units); ended < 2**programs || units < 60*int64(*programs) {
 		t.Errorf("seed %d: only %d calls came to an end, in %d units", seed, ended, units)
 	}
+}
+
+// outcome is what a program leaves behind.
+type outcome struct {
+	result uint32
+	units  int64
+	memory [32]byte // its SHA-256
+}
+
+func end(i api.Module, res []uint64, units int64) outcome {
+	mem, _ := i.Memory().Read(0, i.Memory().Size())
+	o := outcome{units: units, memory: sha256.Sum256(mem)}
+	if len(res) > 0 {
+		o.result = api.DecodeU32(res[0])
+	}
+	return o
 }

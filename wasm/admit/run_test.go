@@ -73,7 +73,21 @@ func interpreterConfig() wazero.RuntimeConfig {
 
 func (h *host) open(t testing.TB, code []byte) api.Module {
 	t.Helper()
-	m, err := h.runtime.InstantiateWithConfig(ctx, code, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	return h.instance(t, h.compile(t, code))
+}
+
+func (h *host) compile(t testing.TB, code []byte) wazero.CompiledModule {
+	t.Helper()
+	c, err := h.runtime.CompileModule(ctx, code)
+	if err != nil {
+		t.Fatalf("compile: %v", err)
+	}
+	return c
+}
+
+func (h *host) instance(t testing.TB, c wazero.CompiledModule) api.Module {
+	t.Helper()
+	m, err := h.runtime.InstantiateModule(ctx, c, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {
 		t.Fatalf("instantiate: %v", err)
 	}
