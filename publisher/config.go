@@ -32,8 +32,8 @@ type Config struct {
 	User, Password string
 
 	RequestTimeout   time.Duration // of lookup, publication and acknowledgement; default 10 s, at most 300 s
-	MaxInFlight      int           // messages admitted and unanswered; default 256, at most 65,536
-	MaxInFlightBytes int           // their headers and payloads; default 8 MiB. One message alone may be larger
+	MaxInFlight      int           // messages admitted and unanswered; default 256, at most 65,536; one more while Write works beside Send
+	MaxInFlightBytes int           // their headers and payloads; default 8 MiB. One message alone, and one Send beside a Write, may be larger
 	Logger           *slog.Logger  // default: discard
 }
 

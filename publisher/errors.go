@@ -10,7 +10,7 @@ import (
 
 // Answers of Send that mean: nothing was sent and no Result will follow.
 var (
-	// ErrFull: the window is full, by count or by bytes. Take Results and try again.
+	// ErrFull: the window is full, by count or by bytes. A Result is outstanding or unread: take it and try again.
 	ErrFull = errors.New("send message: the window is full: take results first")
 	// ErrNotReady: there is no bound stream now. Changed tells when to look at Status again.
 	ErrNotReady = errors.New("send message: the publisher is not ready")

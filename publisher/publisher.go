@@ -106,6 +106,10 @@ func (p *Publisher) Changed() <-chan struct{} { return p.changed }
 // that nothing was sent and none will. It copies what it keeps, never blocks on the network, and takes no context:
 // the deadline is RequestTimeout from now.
 //
+// ErrFull also promises that the Result of an earlier Send is outstanding or unread, so whoever reads Results next and
+// then tries again never waits in vain. One message with nothing before it is always let in, whatever its size and
+// whatever a Write beside it has in flight.
+//
 // What cannot be sent at all (a malformed subject or header, a size over the server's or stream's limit, a subject
 // that the stream does not list) is not an error of Send but a permanent Result.
 func (p *Publisher) Send(m *envelope.Message, tag uint64) error { return p.send(m, tag, nil) }
@@ -121,10 +125,14 @@ func (p *Publisher) send(m *envelope.Message, tag uint64, c *call) error {
 	if p.state != Ready {
 		return ErrNotReady
 	}
-	if c == nil && p.held+len(p.results) >= cap(p.results) {
+	outstanding := p.held + len(p.results) // of Send, unread ones included
+	full := !p.window.room(size)
+	switch {
+	case c == nil && outstanding >= cap(p.results):
 		return ErrFull
-	}
-	if c != nil && !p.window.room(size) {
+	case c == nil && outstanding == 0:
+		full = false // no Result would tell when to try again
+	case c != nil && full:
 		p.waiting = true
 		return ErrFull
 	}
@@ -140,7 +148,7 @@ func (p *Publisher) send(m *envelope.Message, tag uint64, c *call) error {
 		p.rejectLocked(c, tag, err)
 		return nil
 	}
-	if !p.window.room(size) {
+	if full {
 		return ErrFull
 	}
 	now := p.now()

@@ -139,6 +139,18 @@ func (r *rig) result() Result {
 	panic("unreachable")
 }
 
+// wait waits for what a goroutine of the test says at its end.
+func (r *rig) wait(ended <-chan error) error {
+	r.t.Helper()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+		r.t.Fatalf("it does not end: %+v\n%s", r.p.Status(), stacks())
+	}
+	panic("unreachable")
+}
+
 // one sends one message and checks its outcome.
 func (r *rig) one(m *envelope.Message, want Outcome) Result {
 	r.t.Helper()

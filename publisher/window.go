@@ -38,7 +38,10 @@ type slot struct {
 // Invariant: the slots that are queued, writing or written form one list in order of admission, and their number is
 // pending, their sizes sum up to bytes. Deadlines do not decrease along the list, so that the first one is the next to
 // expire. The queued slots are the end of the list, and unsent is the first of them. The other slots are on the free
-// list, unless they are spent.
+// list, unless they are spent. There is one sender, so at most one slot is writing or spent.
+//
+// What is in flight is pending and bytes. A spent slot is neither: nobody is told when it becomes free, so nobody may
+// have to wait for that. This is why there are extraSlots.
 type window struct {
 	slots    []slot
 	free     []uint32
@@ -47,25 +50,32 @@ type window struct {
 	unsent   int32
 	pending  int
 	bytes    int
-	maxBytes int
+	most     int // pending up to which there is room
+	maxBytes int // and bytes
 	keep     int // a slot's buffer longer than this is given back
 }
 
-func newWindow(slots, maxBytes int) window {
-	w := window{slots: make([]slot, slots), first: -1, last: -1, unsent: -1, maxBytes: maxBytes, keep: maxBytes / slots}
-	for i := range slots {
-		w.free = append(w.free, uint32(slots-1-i)) // slot 0 is used first
+// extraSlots is how many slots there are beyond those that room promises: one that is spent, and one for a Send beside
+// a Write that fills the window.
+const extraSlots = 2
+
+func newWindow(most, maxBytes int) window {
+	n := most + extraSlots
+	w := window{slots: make([]slot, n), first: -1, last: -1, unsent: -1, most: most, maxBytes: maxBytes, keep: maxBytes / most}
+	for i := range n {
+		w.free = append(w.free, uint32(n-1-i)) // slot 0 is used first
 	}
 	return w
 }
 
-// room tells whether a message of this size may be added. One alone is let in whatever its size.
+// room tells whether a message of this size may be added. One alone is let in whatever its size. If there is no room,
+// something is pending: its end is when to look again.
 func (w *window) room(size int) bool {
-	return len(w.free) > 0 && (w.pending == 0 || w.bytes+size <= w.maxBytes)
+	return w.pending == 0 || w.pending < w.most && w.bytes+size <= w.maxBytes
 }
 
 // add takes a free slot and puts it at the end of the list. The caller fills in the rest, with a deadline that is not
-// before that of any other slot.
+// before that of any other slot. There is a slot as long as no more than one is added without room.
 func (w *window) add(size int) (int32, *slot) {
 	i := int32(w.free[len(w.free)-1])
 	w.free = w.free[:len(w.free)-1]

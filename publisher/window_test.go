@@ -45,6 +45,9 @@ func (w *window) check(t *testing.T) {
 	if w.last != prev || n != w.pending || bytes != w.bytes || n+len(w.free)+spent != len(w.slots) {
 		t.Fatalf("%d slots of %d bytes are listed, %d of %d bytes counted, %d free, %d spent", n, bytes, w.pending, w.bytes, len(w.free), spent)
 	}
+	if spent > 1 || w.room(1) && len(w.free) == 0 {
+		t.Fatalf("%d spent, %d free of %d, %d pending: there is no slot for what there is room for", spent, len(w.free), len(w.slots), w.pending)
+	}
 }
 
 // TestWindow plays random histories against the invariant, and against a map of what must be found.
@@ -52,7 +55,8 @@ func TestWindow(t *testing.T) {
 	const seed = 7
 	dice := rand.New(rand.NewPCG(seed, seed))
 	for range 50 {
-		w := newWindow(1+dice.IntN(8), 100)
+		most := 1 + dice.IntN(8)
+		w := newWindow(most, 100)
 		live := make(map[int32]uint32)
 		now, writing := int64(0), int32(-1)
 		for range 400 {
@@ -61,7 +65,7 @@ func TestWindow(t *testing.T) {
 			case 0, 1:
 				size := 1 + dice.IntN(60)
 				room := w.room(size)
-				if want := len(w.free) > 0 && (len(live) == 0 || w.bytes+size <= 100); room != want {
+				if want := len(live) == 0 || len(live) < most && w.bytes+size <= 100; room != want {
 					t.Fatalf("seed %d: room(%d) is %v", seed, size, room)
 				}
 				if room {
@@ -100,6 +104,52 @@ func TestWindow(t *testing.T) {
 			w.check(t)
 		}
 	}
+}
+
+// TestSpentSlotTakesNoRoom: a message that is answered while the sender still reads its bytes is not in flight any
+// more, by count or by bytes. Nobody would be told when the sender lets go.
+func TestSpentSlotTakesNoRoom(t *testing.T) {
+	f := func(most, maxBytes, size int) {
+		t.Helper()
+		w := newWindow(most, maxBytes)
+		for range 3 {
+			for range most {
+				if !w.room(size) {
+					t.Fatalf("%d of %d are pending, and there is no room", w.pending, most)
+				}
+				w.add(size)
+				if w.pending == 1 {
+					w.take(1)
+				}
+			}
+			if w.room(size) {
+				t.Fatalf("there is room for more than %d", most)
+			}
+			spent := w.first
+			w.remove(spent) // its answer is faster than the sender
+			if !w.room(size) {
+				t.Fatalf("a spent slot takes one of %d places", most)
+			}
+			i, _ := w.add(size)
+			if i == spent {
+				t.Fatalf("slot %d is overwritten while the sender reads it", i)
+			}
+			w.check(t)
+			if w.written(spent) {
+				t.Fatal("a spent slot waits for an answer")
+			}
+			for w.first >= 0 {
+				if i := w.take(1); i >= 0 {
+					w.written(i)
+				}
+				w.remove(w.first)
+			}
+			w.check(t)
+		}
+	}
+	f(1, 100, 1)
+	f(1, 100, 1000) // one alone may be larger than all there is room for
+	f(4, 100, 25)
 }
 
 func TestFindStrangers(t *testing.T) {
