@@ -12,39 +12,40 @@ import (
 // 65 at 256, measured with C), while the work that a fault repeats and the time the wall clock allows both grow.
 const eventsPerCall = 64
 
-// renderModule cuts the batch into guest calls that respect the frame's limits and runs them in order.
-func (r *Renderer) renderModule(events []envelope.Event, out *Rendered) error {
-	if cap(r.plans) < len(events) {
-		r.plans = make([]plan, len(events))
+// renderFrame makes one guest call for the events from next on, as many as a frame takes, and returns how many of
+// them have a verdict now.
+func (r *Renderer) renderFrame(events []envelope.Event, next, budget int, out *Rendered) (int, error) {
+	if next == 0 {
+		r.plans = append(r.plans[:0], make([]plan, len(events))...)
 	}
-	r.plans = r.plans[:len(events)]
-	clear(r.plans)
-	for next := 0; next < len(events); {
-		r.inputs, r.index, r.buf = r.inputs[:0], r.index[:0], r.buf[:0]
-		size := 0
-		for next < len(events) && len(r.inputs) < eventsPerCall {
-			in, ok := r.prepare(&events[next], next, out)
-			if !ok {
-				next++
-				continue
-			}
-			n := in.Size()
-			if size > 0 && size+n > r.cfg.Limits.Batch {
-				break // it opens the next frame
-			}
-			size += n
-			r.inputs = append(r.inputs, in)
-			r.index = append(r.index, next)
-			next++
-		}
-		if len(r.inputs) == 0 {
+	r.inputs, r.index, r.buf = r.inputs[:0], r.index[:0], r.buf[:0]
+	size, end := 0, next
+	for end < len(events) && len(r.inputs) < eventsPerCall {
+		in, ok := r.prepare(&events[end], end, out)
+		if !ok {
+			end++
 			continue
 		}
-		if err := r.call(events, out); err != nil {
-			return err
+		n := in.Size()
+		if size > 0 && size+n > r.cfg.Limits.Batch {
+			break // it opens the next frame
 		}
+		size += n
+		r.inputs = append(r.inputs, in)
+		r.index = append(r.index, end)
+		end++
 	}
-	return nil
+	if len(r.inputs) == 0 {
+		return end - next, nil
+	}
+	ran, err := r.call(events, budget, out)
+	if err != nil {
+		return 0, err
+	}
+	if ran < len(r.inputs) {
+		end = r.index[ran] // it and what stands behind it come again
+	}
+	return end - next, nil
 }
 
 // prepare renders what a frame says of an event beside its body. It answers false when the event has been
@@ -84,25 +85,30 @@ func (r *Renderer) prepare(e *envelope.Event, i int, out *Rendered) (wasm.Input,
 	return in, true
 }
 
-// call runs the prepared frame, and on a fault runs its events one by one.
-func (r *Renderer) call(events []envelope.Event, out *Rendered) error {
+// call runs the prepared frame, and on a fault runs its events one by one until the budget is used up. It returns
+// how many events of the frame have a verdict.
+func (r *Renderer) call(events []envelope.Event, budget int, out *Rendered) (int, error) {
 	o := out.output()
 	fault, err := r.run(r.inputs, o)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if fault == nil {
 		r.take(events, r.index, o.Records, out, false)
-		return nil
+		return len(r.inputs), nil
 	}
 	if len(r.inputs) == 1 {
 		out.rejectFault(r.index[0], fault)
-		return nil
+		return 1, nil
 	}
+	defer r.single.Trim(keepBytes)
 	for k := range r.inputs {
+		if k > 0 && out.size >= budget {
+			return k, nil
+		}
 		fault, err := r.run(r.inputs[k:k+1], &r.single)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if fault != nil {
 			out.rejectFault(r.index[k], fault)
@@ -110,7 +116,7 @@ func (r *Renderer) call(events []envelope.Event, out *Rendered) error {
 		}
 		r.take(events, r.index[k:k+1], r.single.Records, out, true)
 	}
-	return nil
+	return len(r.inputs), nil
 }
 
 // run tells a fault of the guest, which belongs to events, from an error of ours, which does not.
@@ -190,6 +196,9 @@ func (r *Renderer) message(e *envelope.Event, i int, rec *wasm.Record) (envelope
 // undo takes back the messages that event i has added so far.
 func (r *Rendered) undo(i int) {
 	if v := r.Verdicts[i]; v.Kind == Emit {
+		for _, m := range r.Messages[v.First:] {
+			r.size -= len(m.Subject) + len(m.Headers) + len(m.Payload)
+		}
 		r.Messages = r.Messages[:v.First]
 	}
 }

@@ -59,17 +59,28 @@ func (r *Renderer) Close() error {
 	return r.cfg.Instance.Close()
 }
 
-// Render renders one batch into out, which it resets first. The events' bytes must stay untouched until Render
-// returns; out keeps none of them. An error means that the renderer itself is broken (an instance that could
-// not return to its snapshot) and says nothing about the events: none of them has a verdict.
-func (r *Renderer) Render(events []envelope.Event, out *Rendered) error {
+// Render renders a batch from its beginning into out, which it resets first, until every event has its verdict or
+// the messages hold budget bytes; out.Verdicts tells how far it came, which is at least one event. It stops between
+// guest calls, so that one call may pass the budget: by the frame limit at most. The events' bytes must stay
+// untouched until Render returns; out keeps none of them. An error means that the renderer itself is broken (an
+// instance that could not return to its snapshot) and says nothing about the events: none of them has a verdict.
+func (r *Renderer) Render(events []envelope.Event, budget int, out *Rendered) error {
 	out.reset(len(events))
-	if r.cfg.Instance != nil {
-		return r.renderModule(events, out)
+	done := 0
+	for done < len(events) && (done == 0 || out.size < budget) {
+		if r.cfg.Instance == nil {
+			r.renderNative(&events[done], done, out)
+			done++
+			continue
+		}
+		n, err := r.renderFrame(events, done, budget, out)
+		if err != nil {
+			out.Verdicts = out.Verdicts[:0]
+			return err
+		}
+		done += n
 	}
-	for i := range events {
-		r.renderNative(&events[i], i, out)
-	}
+	out.Verdicts = out.Verdicts[:done]
 	return nil
 }
 
@@ -103,6 +114,7 @@ func (r *Rendered) emit(i int, m envelope.Message) {
 	}
 	m.Copy = v.Count
 	v.Count++
+	r.size += len(m.Subject) + len(m.Headers) + len(m.Payload)
 	r.Messages = append(r.Messages, m)
 }
 

@@ -91,7 +91,7 @@ func TestNative(t *testing.T) {
 	events := []envelope.Event{event(`{"n":1}`), bad, raw, event(`{"x":"` + strings.Repeat("y", 600) + `"}`), event(`{"n":5}`)}
 	var out Rendered
 	for range 3 { // reuse changes nothing
-		if err := r.Render(events, &out); err != nil {
+		if err := r.Render(events, 1<<30, &out); err != nil {
 			t.Fatal(err)
 		}
 		got := outcome(&out)
@@ -110,7 +110,7 @@ func TestNative(t *testing.T) {
 func TestNativeAllow(t *testing.T) {
 	r := New(Config{Template: template(t, "edge.{robot}"), Allow: []string{"edge.r8", "other.>"}})
 	var out Rendered
-	if err := r.Render([]envelope.Event{event(`{}`)}, &out); err != nil {
+	if err := r.Render([]envelope.Event{event(`{}`)}, 1<<30, &out); err != nil {
 		t.Fatal(err)
 	}
 	if got := outcome(&out); !slices.Equal(got, []string{"reject subject_not_allowed"}) {
@@ -138,7 +138,7 @@ func TestGuilty(t *testing.T) {
 			}
 			var out Rendered
 			for range 2 { // the instance is as good as new afterwards
-				if err := r.Render(events, &out); err != nil {
+				if err := r.Render(events, 1<<30, &out); err != nil {
 					t.Fatal(err)
 				}
 				if got := outcome(&out); !slices.Equal(got, lines) {
@@ -179,7 +179,7 @@ func TestFrames(t *testing.T) {
 		want = append(want, line)
 	}
 	var out Rendered
-	if err := r.Render(events, &out); err != nil {
+	if err := r.Render(events, 1<<30, &out); err != nil {
 		t.Fatal(err)
 	}
 	if got := outcome(&out); !slices.Equal(got, want) {
@@ -205,7 +205,7 @@ func TestRendered(t *testing.T) {
 		t.Helper()
 		r := module(t, record(subject, headers, "p"), Config{Template: template(t, "edge.{robot}"), Allow: []string{"edge.>", "$JS.>"}})
 		var out Rendered
-		if err := r.Render([]envelope.Event{event("e")}, &out); err != nil {
+		if err := r.Render([]envelope.Event{event("e")}, 1<<30, &out); err != nil {
 			t.Fatal(err)
 		}
 		if got := outcome(&out); got[0] != want {
@@ -235,7 +235,7 @@ func TestSubjectMissing(t *testing.T) {
 		e := event("e")
 		e.Identity[0].Value = []byte(robot)
 		var out Rendered
-		if err := r.Render([]envelope.Event{e}, &out); err != nil {
+		if err := r.Render([]envelope.Event{e}, 1<<30, &out); err != nil {
 			t.Fatal(err)
 		}
 		if got := outcome(&out); got[0] != want {
@@ -307,7 +307,7 @@ func BenchmarkRender(b *testing.B) {
 			var out Rendered
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := r.Render(events, &out); err != nil {
+				if err := r.Render(events, 1<<30, &out); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -26,18 +26,32 @@ type Verdict struct {
 // Rendered is the result of one batch. The caller owns it and reuses it; messages alias its memory and are
 // valid until it is given to Render again.
 type Rendered struct {
-	Verdicts []Verdict          // one an event, in the events' order
+	Verdicts []Verdict          // one for each event that was rendered, in the events' order
 	Messages []envelope.Message // grouped by event, in the events' order
 
 	arena []byte         // payloads of the built-in envelope, subjects, and what is kept of single runs
 	outs  []*wasm.Output // one a guest call of this batch: each owns the bytes of its records
 	calls int            // how many of outs are in use
+	size  int            // bytes of Messages
 }
 
+// Size is the number of bytes that the messages hold together.
+func (r *Rendered) Size() int { return r.size }
+
+// keepBytes is how much memory of one piece is kept for the next batch: an unusual one is given back.
+const keepBytes = 1 << 20
+
 func (r *Rendered) reset(events int) {
+	clear(r.Messages) // they may hold on to memory that is given back here
 	r.Messages = r.Messages[:0]
+	if cap(r.arena) > keepBytes {
+		r.arena = nil
+	}
 	r.arena = r.arena[:0]
-	r.calls = 0
+	for _, o := range r.outs[:r.calls] {
+		o.Trim(keepBytes)
+	}
+	r.calls, r.size = 0, 0
 	if cap(r.Verdicts) < events {
 		r.Verdicts = make([]Verdict, events)
 	}

@@ -23,6 +23,13 @@ type Output struct {
 	buf []byte // a copy of what the guest wrote; the records' slices point into it
 }
 
+// Trim gives the memory back if it has grown beyond max bytes. What the records held is gone then.
+func (o *Output) Trim(max int) {
+	if cap(o.buf) > max {
+		*o = Output{}
+	}
+}
+
 func (o *Output) reset() { o.Records, o.buf = o.Records[:0], o.buf[:0] }
 
 const (

@@ -66,20 +66,38 @@ func (b *block) release(event int) quarantine.Entry {
 	return e
 }
 
+// reset makes b ready for n events. What ParseEvent needs again is kept.
 func (b *block) reset(n int) {
-	if cap(b.events) < n {
-		b.events = append(b.events[:cap(b.events)], make([]envelope.Event, n-cap(b.events))...)
-		b.state = make([]eventState, n)
-		b.open = make([]int32, n)
-	}
-	b.events = b.events[:n] // ParseEvent reuses what each one holds
-	b.state = b.state[:n]
-	b.open = b.open[:n]
+	b.events = resize(b.events, n)
+	b.state = resize(b.state, n)
+	b.open = resize(b.open, n)
 	clear(b.state)
 	clear(b.open)
 	b.selected, b.index = b.selected[:0], b.index[:0]
 	b.units, b.held = b.units[:0], b.held[:0]
 	b.next, b.settled = 0, 0
+}
+
+// resize returns s with n elements, of which those that s had, also behind its end, keep their values.
+func resize[T any](s []T, n int) []T {
+	return slices.Grow(s[:0], n)[:n]
+}
+
+// split takes the events from n on away from b and gives them to rest, which keeps a copy of their bytes.
+func (b *block) split(n int, rest *block) {
+	size := 0
+	for _, r := range b.raw.Records[n:] {
+		size += len(r)
+	}
+	buf := make([]byte, 0, size)
+	rest.raw = spool.Block{First: b.raw.First + spool.Seq(n)}
+	for _, r := range b.raw.Records[n:] {
+		at := len(buf)
+		buf = append(buf, r...)
+		rest.raw.Records = append(rest.raw.Records, buf[at:len(buf):len(buf)])
+	}
+	b.raw.Records = b.raw.Records[:n]
+	b.events, b.state, b.open = b.events[:n], b.state[:n], b.open[:n]
 }
 
 // sweep advances settled and tells whether the whole block is.

@@ -14,7 +14,7 @@
 //   - Exactly one layer retries, and it is this one: per stream, not per event. The first refusal pauses the
 //     lane, halves the window and lets one message probe; retries go before fresh events, in their old order.
 //   - Unknown is sticky: a message with an unanswered attempt behind it is done only by an acknowledgement. A
-//     refusal after that proves nothing about the earlier copy; after UnknownRefusals of them in a row the
+//     refusal after that proves nothing about the earlier copy; after UnknownRefusals of them the
 //     event goes to quarantine with the reason that it may have been stored.
 //
 // What it does not: order among messages is kept except across retries, and an event that was sent again

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -21,6 +20,7 @@ type Reader interface {
 	Read(b *spool.Block, maxEvents, maxBytes int) (int, error)
 	Ready() <-chan struct{}
 	Release(floor spool.Seq)
+	Floor() spool.Seq
 }
 
 // Publisher is the sink's end of the wire.
@@ -63,18 +63,9 @@ type HaltError struct {
 func (e *HaltError) Error() string { return fmt.Sprintf("sink %s halted: %v", e.Sink, e.Cause) }
 func (e *HaltError) Unwrap() error { return e.Cause }
 
-// Sizes of a lane. A block bounds what one durable read, one render and one quarantine write handle; the
-// blocks together bound the memory of a lane: eight of 256 events keep a window of 1,024 full while the
-// oldest block waits for its last answer.
-const (
-	blockEvents = 256
-	blockBytes  = 1 << 20
-	maxBlocks   = 8
-
-	// UnknownRefusals is how many permanent answers in a row end the wait of a message that may have been
-	// stored: by then the stream has had every chance to recognise the id.
-	UnknownRefusals = 5
-)
+// UnknownRefusals is how many permanent answers end the wait of a message that may have been stored: by then the
+// stream has had every chance to recognise the id.
+const UnknownRefusals = 5
 
 // Lane carries one sink. Its methods belong to the goroutine that calls Run.
 type Lane struct {
@@ -88,12 +79,14 @@ type Lane struct {
 	gate    gate
 	blocks  []*block // oldest first; blocks[0] has serial first
 	first   uint64
+	rest    *block // read and not rendered yet: the end of a block that was split
 	free    []*block
 	resend  []uint64 // tags to send again, in ascending order
 	flight  int      // messages with the publisher
 	ahead   int      // events settled that the floor has not passed
 	entries []quarantine.Entry
-	marks   []mark // what entries settles when it is durable
+	marks   []mark         // what entries settles when it is durable
+	told    map[string]int // quarantined events by reason, for the log
 }
 
 // mark names the event that a quarantine entry belongs to.
@@ -104,7 +97,7 @@ type mark struct {
 
 // New returns a lane at rest.
 func New(cfg Config) *Lane {
-	l := &Lane{cfg: cfg, gate: newGate(cfg.Backoff, cfg.Window), first: 1}
+	l := &Lane{cfg: cfg, gate: newGate(cfg.Backoff, cfg.Window), first: 1, told: make(map[string]int)}
 	if len(cfg.Datasets) > 0 {
 		l.takes = make(map[string]bool, len(cfg.Datasets))
 		for _, d := range cfg.Datasets {
@@ -121,13 +114,13 @@ func New(cfg Config) *Lane {
 func (l *Lane) Run(ctx context.Context, stop <-chan struct{}) error {
 	l.start = time.Now()
 	l.publisherChanged()
+	defer l.settle() // however it ends, what is settled is told
 	for {
-		if err := l.collect(); err != nil {
+		l.collect()
+		if err := l.condemn(); err != nil {
 			return err
 		}
-		if err := l.settle(); err != nil {
-			return err
-		}
+		l.settle()
 		stopping := closed(stop)
 		if l.flight == 0 {
 			switch {
@@ -180,7 +173,7 @@ func (l *Lane) wait(ctx context.Context, stop <-chan struct{}, after time.Durati
 		stop = nil // it is known: only what is in flight counts now
 	}
 	readable := l.cfg.Reader.Ready()
-	if stopping || l.halt != nil || len(l.blocks) >= maxBlocks {
+	if stopping || l.halt != nil || !l.hasRoom() {
 		readable = nil // nothing would be read: leave the notice for later
 	}
 	select {
@@ -196,7 +189,7 @@ func (l *Lane) wait(ctx context.Context, stop <-chan struct{}, after time.Durati
 }
 
 // collect takes the results that are there.
-func (l *Lane) collect() error {
+func (l *Lane) collect() {
 	for {
 		select {
 		case r := <-l.cfg.Publisher.Results():
@@ -204,7 +197,7 @@ func (l *Lane) collect() error {
 		case <-l.cfg.Publisher.Changed():
 			l.publisherChanged()
 		default:
-			return l.condemn()
+			return
 		}
 	}
 }
@@ -220,12 +213,8 @@ func (l *Lane) publisherChanged() {
 	}
 }
 
-// settle makes pending quarantine entries durable, moves the floor and frees blocks.
-func (l *Lane) settle() error {
-	if err := l.condemn(); err != nil {
-		return err
-	}
-	defer func() { l.cfg.Counts.Ahead.Store(int64(l.ahead)) }()
+// settle moves the floor over what is settled and frees blocks.
+func (l *Lane) settle() {
 	for len(l.blocks) > 0 {
 		b := l.blocks[0]
 		before := b.settled
@@ -235,176 +224,17 @@ func (l *Lane) settle() error {
 			l.cfg.Reader.Release(b.raw.First + spool.Seq(b.settled) - 1)
 		}
 		if !done {
-			return nil
+			break
 		}
 		l.blocks = l.blocks[1:]
 		l.first++
 		l.free = append(l.free, b)
 	}
-	return nil
+	l.cfg.Counts.Passed.Store(uint64(l.cfg.Reader.Floor()) + uint64(l.ahead))
 }
 
 // settleEvent says that the floor may pass event i of b.
 func (l *Lane) settleEvent(b *block, i int) {
 	b.state[i] = eventSettled
 	l.ahead++
-}
-
-// fill reads and renders one more block if there is room for it. It tells whether it did.
-func (l *Lane) fill() (bool, error) {
-	if l.ended || len(l.blocks) >= maxBlocks || l.unsent() >= l.cfg.Window {
-		return false, nil
-	}
-	b := l.take()
-	n, err := l.cfg.Reader.Read(&b.raw, blockEvents, blockBytes)
-	if err != nil || n == 0 {
-		l.free = append(l.free, b)
-		switch {
-		case errors.Is(err, io.EOF):
-			l.ended = true
-			return true, nil
-		case err != nil:
-			return false, fmt.Errorf("read spool: %w", err)
-		}
-		return false, nil
-	}
-	b.reset(n)
-	l.blocks = append(l.blocks, b)
-	if err := l.render(b); err != nil {
-		return false, err
-	}
-	return true, nil
-}
-
-// unsent is how many rendered messages wait for their first attempt.
-func (l *Lane) unsent() int {
-	n := 0
-	for _, b := range l.blocks {
-		n += len(b.units) - b.next
-	}
-	return n
-}
-
-func (l *Lane) take() *block {
-	if n := len(l.free); n > 0 {
-		b := l.free[n-1]
-		l.free = l.free[:n-1]
-		return b
-	}
-	return new(block)
-}
-
-// render parses the records of b, asks the renderer, and opens a unit for every message.
-func (l *Lane) render(b *block) error {
-	for i, rec := range b.raw.Records {
-		e := &b.events[i]
-		if err := envelope.ParseEvent(rec, e); err != nil {
-			l.reject(b, i, envelope.Event{Body: rec, Kind: envelope.Raw}, "damaged", err.Error())
-			continue
-		}
-		if e.ID == (envelope.ID{}) {
-			e.ID = envelope.PositionID(l.cfg.Epoch, uint64(b.raw.First)+uint64(i))
-		}
-		if l.takes != nil && !l.takes[string(e.Dataset)] {
-			l.settleEvent(b, i)
-			l.cfg.Counts.Skipped.Add(1)
-			continue
-		}
-		b.selected = append(b.selected, *e)
-		b.index = append(b.index, i)
-	}
-	if err := l.cfg.Renderer.Render(b.selected, &b.rendered); err != nil {
-		return fmt.Errorf("render events of sink %s: %w", l.cfg.Sink, err)
-	}
-	for k, v := range b.rendered.Verdicts {
-		i := b.index[k]
-		switch v.Kind {
-		case transform.Emit:
-			b.open[i] = int32(v.Count)
-			for m := range v.Count {
-				b.units = append(b.units, unit{event: int32(i), message: int32(v.First + m)})
-			}
-		case transform.Drop:
-			l.settleEvent(b, i)
-			l.cfg.Counts.Dropped.Add(1)
-		case transform.Reject:
-			l.reject(b, i, b.events[i], string(v.Reason), v.Detail)
-		default:
-			panic(fmt.Sprintf("BUG: event %d of sink %s has no verdict", uint64(b.raw.First)+uint64(i), l.cfg.Sink))
-		}
-	}
-	if len(b.units) > maxUnits {
-		panic(fmt.Sprintf("BUG: %d messages in one block", len(b.units)))
-	}
-	return nil
-}
-
-// send hands over what the gate and the publisher take: retries first, then fresh messages in order. It tells
-// whether anything was sent and, if the gate is shut, when it opens.
-func (l *Lane) send() (sent bool, wake time.Duration) {
-	if !l.ready {
-		return false, 0
-	}
-	now := l.now()
-	for l.gate.room(now, l.flight) > 0 {
-		b, u, tag := l.nextUnit()
-		if u == nil {
-			break
-		}
-		err := l.cfg.Publisher.Send(&b.rendered.Messages[u.message], tag)
-		if err != nil {
-			if !errors.Is(err, publisher.ErrFull) && !errors.Is(err, publisher.ErrNotReady) {
-				l.halt = fmt.Errorf("send message: %w", err)
-			}
-			l.ready = l.ready && errors.Is(err, publisher.ErrFull)
-			return sent, 0
-		}
-		l.sentUnit(b, u, now)
-		sent = true
-	}
-	if wait := l.gate.until - now; wait > 0 {
-		return sent, time.Duration(wait)
-	}
-	return sent, 0
-}
-
-// nextUnit is the next message to send: the oldest retry, else the oldest fresh one.
-func (l *Lane) nextUnit() (*block, *unit, uint64) {
-	if len(l.resend) > 0 {
-		b, u := l.unit(l.resend[0])
-		return b, u, l.resend[0]
-	}
-	for k, b := range l.blocks {
-		if b.next < len(b.units) {
-			return b, &b.units[b.next], tagOf(l.first+uint64(k), b.next)
-		}
-	}
-	return nil, nil, 0
-}
-
-// sentUnit notes that u, which nextUnit returned, is with the publisher.
-func (l *Lane) sentUnit(b *block, u *unit, now int64) {
-	if len(l.resend) > 0 {
-		l.resend = l.resend[1:]
-		l.cfg.Counts.Retries.Add(1)
-		if u.unknown && l.window > 0 && time.Duration(now-u.first) > l.window {
-			l.cfg.Counts.PastWindow.Add(1)
-		}
-	} else {
-		b.next++
-		u.first = now
-	}
-	u.attempts++
-	u.sent = now
-	l.flight++
-	l.cfg.Counts.InFlight.Store(int64(l.flight))
-}
-
-func (l *Lane) unit(tag uint64) (*block, *unit) {
-	serial, i := splitTag(tag)
-	if serial < l.first || serial-l.first >= uint64(len(l.blocks)) {
-		panic(fmt.Sprintf("BUG: result for block %d, lane holds %d to %d", serial, l.first, l.first+uint64(len(l.blocks))))
-	}
-	b := l.blocks[serial-l.first]
-	return b, &b.units[i]
 }

@@ -264,12 +264,93 @@ func TestLaneRejectsAloneWhatCannotBeRendered(t *testing.T) {
 	if err := r.lane(w, "a", "not a token").Run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := r.entries(), []string{"damaged no event at all", `bad_subject_token {"n":2}`}; !slices.Equal(got, want) {
+	if got, want := r.entries(), []string{`bad_subject_token {"n":2}`, "damaged no event at all"}; !slices.Equal(got, want) {
 		t.Errorf("quarantined %q, want %q", got, want)
 	}
 	c := &r.counts
 	if c.Accepted.Load() != 2 || c.Quarantined.Load() != 2 || c.Skipped.Load() != 1 {
 		t.Errorf("accepted %d, quarantined %d, skipped %d, want 2, 2, 1", c.Accepted.Load(), c.Quarantined.Load(), c.Skipped.Load())
+	}
+}
+
+// amplifier turns every event into one message of 500,000 bytes. Its memory holds some thirty of them, so that
+// larger frames fault and run one by one.
+func amplifier() []byte {
+	return wasmtest.Guest(wasmtest.Join(
+		wasmtest.I32Const(8), wasmtest.MemoryGrow, wasmtest.Drop,
+		wasmtest.Message(0, wasmtest.I32Const(0), wasmtest.I32Const(500_000)),
+		wasmtest.I32Const(1), wasmtest.LocalSet(wasmtest.Skip)))
+}
+
+func guest(t *testing.T, code []byte) *transform.Renderer {
+	t.Helper()
+	engine, err := wasm.NewEngine(wasm.EngineConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := engine.Load(t.Context(), code, wasm.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := m.NewInstance(t.Context(), wasm.InstanceConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := transform.New(transform.Config{Instance: in, Limits: m.Limits()})
+	t.Cleanup(func() {
+		if err := errors.Join(r.Close(), m.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// TestLaneBoundsMessages: a module that blows events up does not blow up the lane.
+func TestLaneBoundsMessages(t *testing.T) {
+	r := open(t, t.TempDir())
+	defer r.close()
+	r.append("a", bodies(300)...)
+	r.append("skipped", "x", "y")
+	r.append("a", bodies(50)...)
+	r.spool.Seal()
+	w := newWire(accept)
+	l := r.laneOf(guest(t, amplifier()), w, "a")
+	most := 0
+	w.answers = func(m *envelope.Message, attempt int) publisher.Result {
+		held := 0
+		for _, b := range append(slices.Clone(l.blocks), l.free...) {
+			held += b.rendered.Size()
+		}
+		most = max(most, held)
+		return accept(m, attempt)
+	}
+	if err := l.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if c := &r.counts; c.Accepted.Load() != 350 || c.Skipped.Load() != 2 || r.floor() != 352 {
+		t.Errorf("accepted %d, skipped %d, floor %d", c.Accepted.Load(), c.Skipped.Load(), r.floor())
+	}
+	if limit := laneBytes + 2*(renderBytes+wasm.DefaultLimits().Batch); most > limit || most == 0 {
+		t.Errorf("the lane held %d bytes of messages, at most %d are meant", most, limit)
+	}
+}
+
+// TestLaneKeepsTheBooksWhenItFails: what is settled is released and counted, however a lane ends.
+func TestLaneKeepsTheBooksWhenItFails(t *testing.T) {
+	r := open(t, t.TempDir())
+	defer r.close()
+	r.append("a", bodies(100)...)
+	r.append("not a token", bodies(5000)...)
+	w := newWire(accept)
+	err := r.lane(w).Run(t.Context(), nil)
+	var full *quarantine.FullError
+	if !errors.As(err, &full) {
+		t.Fatalf("Run = %v, want a quarantine that is full", err)
+	}
+	c := &r.counts
+	last := r.spool.Stats().LastSeq
+	if settled := c.Accepted.Load() + c.Quarantined.Load(); settled != c.Passed.Load() || settled < 100 || settled >= uint64(last) {
+		t.Errorf("accepted %d, quarantined %d, passed %d of %d", c.Accepted.Load(), c.Quarantined.Load(), c.Passed.Load(), last)
 	}
 }
 
@@ -282,21 +363,7 @@ func TestLaneFanOut(t *testing.T) {
 			defer r.close()
 			r.append("a", "one", "Xtwo", "three")
 			r.spool.Seal()
-			engine, err := wasm.NewEngine(wasm.EngineConfig{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, err := engine.Load(t.Context(), wasmtest.FanOutX(), wasm.DefaultLimits())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer m.Close()
-			in, err := m.NewInstance(t.Context(), wasm.InstanceConfig{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			render := transform.New(transform.Config{Instance: in, Limits: m.Limits()})
-			defer render.Close()
+			render := guest(t, wasmtest.FanOutX())
 			w := newWire(answers)
 			if err := r.laneOf(render, w).Run(t.Context(), nil); err != nil {
 				t.Fatal(err)

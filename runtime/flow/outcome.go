@@ -138,8 +138,8 @@ func (l *Lane) condemn() error {
 	if _, err := l.cfg.Quarantine.Put(l.entries); err != nil {
 		return fmt.Errorf("quarantine %d events of sink %s: %w", len(l.entries), l.cfg.Sink, err)
 	}
-	for _, e := range l.entries {
-		l.cfg.Logger.Warn("event quarantined", "sink", l.cfg.Sink, "id", e.ID.String(), "source", e.Source, "reason", e.Reason, "detail", e.Detail)
+	for i := range l.entries {
+		l.tell(&l.entries[i])
 	}
 	for _, m := range l.marks {
 		l.settleEvent(m.block, m.event)
@@ -148,6 +148,19 @@ func (l *Lane) condemn() error {
 	clear(l.entries)
 	l.entries, l.marks = l.entries[:0], l.marks[:0]
 	return nil
+}
+
+// tell logs the first quarantined event of each reason, and after that only every power of ten: a module that refuses
+// everything must not fill the disk with its log.
+func (l *Lane) tell(e *quarantine.Entry) {
+	l.told[e.Reason]++
+	n := l.told[e.Reason]
+	for ten := 1; ten <= n; ten *= 10 {
+		if n == ten {
+			l.cfg.Logger.Warn("event quarantined; further ones of this reason are logged at 10, 100, 1000 and so on", "sink", l.cfg.Sink,
+				"count", n, "id", e.ID.String(), "source", e.Source, "reason", e.Reason, "detail", e.Detail)
+		}
+	}
 }
 
 func (l *Lane) entry(e *envelope.Event, record []byte, reason, detail string) quarantine.Entry {

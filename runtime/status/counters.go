@@ -16,10 +16,5 @@ type Sink struct {
 	PastWindow      atomic.Uint64 // messages sent again after the duplicate window of their first attempt
 	LastSequence    atomic.Uint64 // highest stream sequence acknowledged
 	InFlight        atomic.Int64  // messages sent and not yet answered
-	Ahead           atomic.Int64  // events settled beyond the floor: an earlier one is still open
-}
-
-// Settled is the number of events that have their outcome.
-func (s *Sink) Settled() uint64 {
-	return s.Accepted.Load() + s.Dropped.Load() + s.Quarantined.Load() + s.Skipped.Load()
+	Passed          atomic.Uint64 // the floor, and the events beyond it that are settled: never decreases
 }
