@@ -103,6 +103,9 @@ func TestDamagedRow(t *testing.T) {
 				if n != 296 || len(missing) != 4 || missing[0] != first || missing[3] != first+3 {
 					t.Errorf("sink %s: read %d events, missing %v, want those from %d", sink, n, missing, first)
 				}
+				if want := passed(first, k.Floor()); k.Skipped() != want {
+					t.Errorf("sink %s: skipped %d at floor %d, want %d", sink, k.Skipped(), k.Floor(), want)
+				}
 				if first+3 == 300 {
 					k.Release(296)
 				} else {
@@ -110,6 +113,9 @@ func TestDamagedRow(t *testing.T) {
 				}
 				if got := k.Floor(); got != 300 {
 					t.Errorf("sink %s: floor %d does not pass the gap", sink, got)
+				}
+				if got := k.Skipped(); uint64(n)+got != 300 {
+					t.Errorf("sink %s: %d read and %d skipped of 300", sink, n, got)
 				}
 			}
 			if seal {
@@ -122,14 +128,14 @@ func TestDamagedRow(t *testing.T) {
 			} else {
 				s.end()
 			}
-			if st := s.Stats(); st.DamagedRows != 1 || st.DamagedEvents != 4 || st.Floor("a") != 300 {
+			if st := s.Stats(); st.DamagedRows != 1 || st.DamagedEvents != 4 || st.Floor("a") != 300 || st.Skipped("a") != 4 || st.Skipped("c") != 0 {
 				t.Errorf("stats: %+v", st)
 			}
 			if !strings.Contains(log.String(), "damaged events set aside") {
 				t.Errorf("log: %q", log.String())
 			}
 			again := start(t, dir, opt)
-			if st := again.Stats(); st.DamagedRows != 1 || st.DamagedEvents != 4 || st.LastSeq != 300 {
+			if st := again.Stats(); st.DamagedRows != 1 || st.DamagedEvents != 4 || st.LastSeq != 300 || st.Skipped("a") != 0 {
 				t.Errorf("after opening again: %+v", st)
 			}
 			if at := again.append(event(301, 200)); at != 301 {
@@ -144,6 +150,64 @@ func TestDamagedRow(t *testing.T) {
 	f("first, sealed", 1, true)
 	f("middle, sealed", 202, true)
 	f("last, sealed", 300, true)
+}
+
+// passed is how many positions of a row of four the floor has passed.
+func passed(first, floor Seq) uint64 {
+	if floor < first {
+		return 0
+	}
+	return 4
+}
+
+// TestSkippedOnce: a position counts when the floor passes it, so a second reader of a sink does not count it again,
+// and at every moment the floor is what was settled and what was skipped.
+func TestSkippedOnce(t *testing.T) {
+	dir := filled(t)
+	for _, hit := range []Seq{150, 201, 205, 299} { // two neighbours among them
+		flip(t, dir, append([]byte{200, 1}, event(hit, 200)[:40]...))
+	}
+	edit(t, dir, func(tx *bbolt.Tx) error {
+		key := seqKey(1)
+		return tx.Bucket(bucketRows).Delete(key[:])
+	})
+	// The floor starts behind the row that is gone: those events are not of this run.
+	s := start(t, dir, Options{Sinks: []string{"a", "b"}})
+	st := s.Stats()
+	origin := st.Floor("a")
+	if origin != 4 {
+		t.Fatalf("floor %d, want 4", origin)
+	}
+	var settled uint64
+	read := func(k *Reader, upTo Seq) {
+		drain(t, k, 7, 1<<20, func(at Seq, _ []byte) {
+			if at > upTo {
+				return
+			}
+			settled++
+			k.Release(at)
+			if st := s.Stats(); uint64(k.Floor()-origin) != settled+k.Skipped() || st.Skipped("a") != k.Skipped() {
+				t.Fatalf("floor %d: %d settled, %d skipped, %d in stats", k.Floor(), settled, k.Skipped(), st.Skipped("a"))
+			}
+		})
+	}
+	k := s.reader("a")
+	read(k, 180) // it has read all and passed over all gaps
+	if k.Skipped() != 4 {
+		t.Errorf("skipped %d at floor %d, want 4", k.Skipped(), k.Floor())
+	}
+	k = s.reader("a")
+	if k.Skipped() != 4 {
+		t.Errorf("a new reader forgets: %d", k.Skipped())
+	}
+	read(k, 300)
+	if got := k.Skipped(); got != 16 || settled+got != 296 || k.Floor() != 300 {
+		t.Errorf("%d settled and %d skipped of 296, floor %d", settled, got, k.Floor())
+	}
+	if st = s.Stats(); st.Skipped("b") != 0 {
+		t.Errorf("sink b has skipped %d and read nothing", st.Skipped("b"))
+	}
+	s.end()
 }
 
 // TestRowThatIsGone: a hole in the rows is passed over like a damaged row.

@@ -24,7 +24,7 @@ type span struct {
 	from, to    int
 }
 
-// Reader is a sink's cursor. Its methods belong to one goroutine, but Ready and Floor, which anybody may call.
+// Reader is a sink's cursor. Its methods belong to one goroutine, but Ready, Floor and Skipped, which anybody may call.
 //
 // Invariant: floor < next. What was read and is not released will be read again by the next Reader.
 type Reader struct {
@@ -50,7 +50,7 @@ func (s *Spool) Reader(sink string) (*Reader, error) {
 // Read fills b with the events that follow what was read before: at most maxEvents, and at most maxBytes of
 // records, but always one. It never waits. 0 and nil mean that there is nothing new; io.EOF, that the spool is
 // sealed and all is read. Damaged rows are passed over, so b.First may be beyond the last block's end; their
-// positions count as settled once the floor reaches them. Any other error stays.
+// positions count as settled, and in Skipped, once the floor reaches them. Any other error stays.
 func (r *Reader) Read(b *Block, maxEvents, maxBytes int) (int, error) {
 	b.First, b.Records = 0, b.Records[:0]
 	maxEvents, maxBytes = max(maxEvents, 1), max(maxBytes, 1)
@@ -225,13 +225,16 @@ func (r *Reader) Release(floor Seq) {
 	if floor >= r.next {
 		panic(fmt.Sprintf("BUG: seq %d released before it was read (next=%d)", floor, r.next))
 	}
+	var skipped uint64
 	for len(r.gaps) > 0 && r.gaps[0].first <= floor+1 {
 		floor = max(floor, r.gaps[0].last)
+		skipped += uint64(r.gaps[0].last - r.gaps[0].first + 1)
 		r.gaps = r.gaps[1:]
 	}
 	s := r.spool
 	s.mu.Lock()
 	c, look := r.cursor, false
+	c.skipped += skipped
 	if floor > c.floor {
 		look = c.floor == c.durable || s.full || s.sealed // else the committer knows already
 		c.floor = floor
@@ -247,4 +250,13 @@ func (r *Reader) Floor() Seq {
 	r.spool.mu.Lock()
 	defer r.spool.mu.Unlock()
 	return r.cursor.floor
+}
+
+// Skipped is how many positions up to the floor the sink's readers have passed over since Open, because their rows
+// were damaged or missing. Each counts once, when the floor passes it: since Open the floor has moved by what was
+// released as settled and by Skipped, exactly. Stats has both of one moment.
+func (r *Reader) Skipped() uint64 {
+	r.spool.mu.Lock()
+	defer r.spool.mu.Unlock()
+	return r.cursor.skipped
 }

@@ -111,7 +111,8 @@ type Spool struct {
 type cursor struct {
 	name    string
 	floor   Seq
-	durable Seq // floor on disk
+	durable Seq    // floor on disk
+	skipped uint64 // positions up to floor that had no event to read, since Open
 	ready   chan struct{}
 }
 

@@ -23,8 +23,9 @@ type Stats struct {
 
 // SinkStats is one sink's cursor.
 type SinkStats struct {
-	Name  string
-	Floor Seq // everything up to here is settled
+	Name    string
+	Floor   Seq    // everything up to here is settled
+	Skipped uint64 // positions up to Floor, and since Open, that had no event to read: see Reader.Skipped
 }
 
 // Floor is the floor of a sink, 0 if there is no such sink.
@@ -32,6 +33,16 @@ func (s *Stats) Floor(sink string) Seq {
 	for i := range s.Sinks {
 		if s.Sinks[i].Name == sink {
 			return s.Sinks[i].Floor
+		}
+	}
+	return 0
+}
+
+// Skipped is the count of a sink, 0 if there is no such sink.
+func (s *Stats) Skipped(sink string) uint64 {
+	for i := range s.Sinks {
+		if s.Sinks[i].Name == sink {
+			return s.Sinks[i].Skipped
 		}
 	}
 	return 0
@@ -48,7 +59,7 @@ func (s *Spool) Stats() Stats {
 	out.Full = s.full && len(s.queue) > 0
 	out.Sinks = slices.Grow(out.Sinks, len(s.sinks))
 	for _, c := range s.sinks {
-		out.Sinks = append(out.Sinks, SinkStats{c.name, c.floor})
+		out.Sinks = append(out.Sinks, SinkStats{c.name, c.floor, c.skipped})
 	}
 	return out
 }
