@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"edge/runtime/lockdir"
 )
 
 // repair reads the journal, fills s.seen, and leaves a journal that ends with a complete line. What it takes out
@@ -98,7 +100,7 @@ func (s *Store) takeOut(path string) (err error) {
 	if err != nil {
 		return errors.Join(err, os.Remove(tmp))
 	}
-	return syncDir(s.dir)
+	return lockdir.Sync(s.dir)
 }
 
 // keep appends what r has to the damaged file.
@@ -108,7 +110,7 @@ func (s *Store) keep(r io.Reader) error {
 		return err
 	}
 	_, err = io.Copy(f, r)
-	return errors.Join(err, f.Sync(), f.Close(), syncDir(s.dir))
+	return errors.Join(err, f.Sync(), f.Close(), lockdir.Sync(s.dir))
 }
 
 func (s *Store) openDamaged() (*os.File, error) {

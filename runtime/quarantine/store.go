@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"edge/runtime/lockdir"
 )
 
 // Names in the folder.
@@ -16,7 +18,6 @@ const (
 	fileJournal = "quarantine.ndjson"
 	fileNew     = "quarantine.ndjson.new"
 	fileDamaged = "quarantine.damaged"
-	fileLock    = "lock"
 )
 
 // DefaultMaxBytes is used when Options.MaxBytes is 0.
@@ -33,18 +34,7 @@ type Options struct {
 }
 
 // LockedError says that another process has the folder open for writing.
-type LockedError struct {
-	Path string
-	PID  int // of the other process, 0 if it did not say
-}
-
-func (e *LockedError) Error() string {
-	who := "another process"
-	if e.PID > 0 {
-		who = fmt.Sprint("process ", e.PID)
-	}
-	return fmt.Sprintf("open quarantine %s: %s has it open: stop it first, or use another data_dir", e.Path, who)
-}
+type LockedError = lockdir.LockedError
 
 // FullError says that a Put was refused whole, because the store would pass its limit.
 type FullError struct {
@@ -88,7 +78,7 @@ type journal interface {
 type Store struct {
 	dir  string
 	max  int64
-	lock *os.File
+	lock *lockdir.Lock
 
 	mu sync.Mutex
 	// All below is guarded by mu.
@@ -115,17 +105,9 @@ func Open(dir string, opt Options) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if err := makeDir(dir); err != nil {
-		return nil, fmt.Errorf("open quarantine: %w", err)
-	}
-	lock, err := lockFile(filepath.Join(dir, fileLock))
+	lock, err := lockdir.Open("quarantine", dir)
 	if err != nil {
-		var locked *LockedError
-		if errors.As(err, &locked) {
-			locked.Path = dir
-			return nil, err
-		}
-		return nil, fmt.Errorf("open quarantine: %w", err)
+		return nil, err
 	}
 	s := &Store{dir: dir, max: opt.MaxBytes, lock: lock, seen: map[key]struct{}{}}
 	if err := s.open(log); err != nil {
@@ -145,7 +127,7 @@ func (s *Store) open(log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := syncDir(s.dir); err != nil {
+	if err := lockdir.Sync(s.dir); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	for _, name := range []string{fileJournal, fileDamaged} {

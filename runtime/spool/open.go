@@ -17,6 +17,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"edge/runtime/lockdir"
 )
 
 // formatVersion is the layout of FORMAT.md.
@@ -24,9 +26,8 @@ const formatVersion = 1
 
 // Names of files, buckets and keys on disk.
 const (
-	fileDB   = "spool.db"
-	fileNew  = "spool.db.new" // a database being made; never holds an event
-	fileLock = "lock"
+	fileDB  = "spool.db"
+	fileNew = "spool.db.new" // a database being made; never holds an event
 )
 
 var (
@@ -56,18 +57,7 @@ func (e *VersionError) Error() string {
 }
 
 // LockedError says that another process has the folder open.
-type LockedError struct {
-	Path string
-	PID  int // of the other process, 0 if it did not say
-}
-
-func (e *LockedError) Error() string {
-	who := "another process"
-	if e.PID > 0 {
-		who = "process " + strconv.Itoa(e.PID)
-	}
-	return fmt.Sprintf("open spool %s: %s has it open: stop it first, or use another data_dir", e.Path, who)
-}
+type LockedError = lockdir.LockedError
 
 // Open opens the spool in dir, or makes a new one, and brings it into a state that Run can go on from. Damage
 // does not stop it: a database that cannot be read at all is moved aside under a name that says so, logged and
@@ -90,17 +80,9 @@ func Open(dir string, opt Options) (*Spool, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if err := makeDir(dir); err != nil {
-		return nil, fmt.Errorf("open spool: %w", err)
-	}
 	var err error
-	if s.lock, err = lockFile(filepath.Join(dir, fileLock)); err != nil {
-		var locked *LockedError
-		if errors.As(err, &locked) {
-			locked.Path = dir
-			return nil, err
-		}
-		return nil, fmt.Errorf("open spool: %w", err)
+	if s.lock, err = lockdir.Open("spool", dir); err != nil {
+		return nil, err
 	}
 	if err := s.open(dir); err != nil {
 		if s.db != nil {
@@ -198,7 +180,7 @@ func create(dir string) error {
 	if err := os.Rename(tmp, filepath.Join(dir, fileDB)); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return lockdir.Sync(dir)
 }
 
 func putEpoch(tx *bbolt.Tx) error {
@@ -220,7 +202,7 @@ func moveAside(path string) (string, error) {
 	if err := os.Rename(path, to); err != nil {
 		return "", fmt.Errorf("move damaged spool aside: %w", err)
 	}
-	return to, syncDir(filepath.Dir(path))
+	return to, lockdir.Sync(filepath.Dir(path))
 }
 
 // inspect walks through the whole tree once, read-only, in this goroutine. The engine does the same on opening,

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"go.etcd.io/bbolt"
+
+	"edge/runtime/lockdir"
 )
 
 // Seq is the position of an event. The first event of a spool has 1; no position is ever used twice.
@@ -74,7 +76,7 @@ func (e *TooLargeError) Error() string {
 type Spool struct {
 	opt   Options
 	log   *slog.Logger
-	lock  *os.File
+	lock  *lockdir.Lock
 	db    *bbolt.DB
 	epoch [16]byte
 

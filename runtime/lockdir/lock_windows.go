@@ -1,4 +1,4 @@
-package spool
+package lockdir
 
 import (
 	"errors"
@@ -18,5 +18,5 @@ func tryLock(f *os.File) error {
 	return err
 }
 
-// syncDir does nothing: the system keeps names durable by itself and folders cannot be synced.
-func syncDir(string) error { return nil }
+// Sync does nothing: the system keeps names durable by itself and folders cannot be synced.
+func Sync(string) error { return nil }

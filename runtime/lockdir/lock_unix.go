@@ -1,6 +1,6 @@
 //go:build unix
 
-package spool
+package lockdir
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ func tryLock(f *os.File) error {
 	return err
 }
 
-// syncDir makes the names in dir durable.
-func syncDir(dir string) error {
+// Sync makes the names in dir durable.
+func Sync(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
