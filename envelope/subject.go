@@ -131,3 +131,20 @@ func PatternCovers(outer, inner string) bool {
 	}
 	return true
 }
+
+// PatternsMeet tells whether some subject is named by both patterns. Both are well formed.
+func PatternsMeet(a, b string) bool {
+	for {
+		x, restA, moreA := strings.Cut(a, ".")
+		y, restB, moreB := strings.Cut(b, ".")
+		switch {
+		case x == ">" && !moreA, y == ">" && !moreB:
+			return true
+		case x != y && x != "*" && y != "*", moreA != moreB:
+			return false
+		case !moreA:
+			return true
+		}
+		a, b = restA, restB
+	}
+}

@@ -158,3 +158,24 @@ func TestPatternCovers(t *testing.T) {
 		t.Fatalf("%d patterns, %d subjects: the space is too small", len(patterns), len(subjects))
 	}
 }
+
+func TestPatternsMeet(t *testing.T) {
+	f := func(a, b string, want bool) {
+		t.Helper()
+		if PatternsMeet(a, b) != want || PatternsMeet(b, a) != want {
+			t.Errorf("PatternsMeet(%q, %q) is not %v both ways", a, b, want)
+		}
+	}
+	f("a.b", "a.b", true)
+	f("a.b", "a.c", false)
+	f("a.b", "a", false)
+	f("a.*", "a.b", true)
+	f("a.*", "*.b", true)
+	f("a.*", "b.*", false)
+	f("a.*", "a.*.c", false)
+	f("a.>", "a", false)
+	f("a.>", "a.b.c", true)
+	f("a.>", "*.b.>", true)
+	f("a.>", "b.>", false)
+	f(">", "a", true)
+}

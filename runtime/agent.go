@@ -13,7 +13,6 @@ import (
 
 	"edge/publisher"
 	"edge/publisher/embedded"
-	"edge/runtime/config"
 	"edge/runtime/flow"
 )
 
@@ -65,20 +64,24 @@ func (a *Agent) Run(ctx context.Context) error {
 	hard, cut := context.WithCancel(context.Background())
 	defer cut()
 	stop := make(chan struct{})
+	limit := time.AfterFunc(time.Hour, cut)
+	limit.Stop()
+	defer limit.Stop()
 	halt := sync.OnceFunc(func() { // settle what is in flight and no more, and not for ever
 		stopIntake()
 		close(stop)
-		time.AfterFunc(a.cfg.Agent.DrainTime, cut)
+		limit.Reset(a.cfg.Agent.DrainTime)
 	})
 	defer context.AfterFunc(ctx, halt)()
 
-	var committer, lanes sync.WaitGroup
+	var committer, watcher, lanes sync.WaitGroup
 	committer.Go(func() {
 		if err := a.spool.Run(hard); err != nil && hard.Err() == nil {
 			a.fail(fmt.Errorf("run spool: %w", err))
 			halt()
 		}
 	})
+	watcher.Go(func() { a.watchSpool(hard, stopIntake) })
 	for _, s := range a.sinks {
 		lanes.Go(func() {
 			if err := a.runSink(hard, s, stop); err != nil {
@@ -90,21 +93,63 @@ func (a *Agent) Run(ctx context.Context) error {
 			}
 		})
 	}
-	err = a.runInputs(intake)
-	if err != nil {
+	if err := a.runInputs(intake); err != nil {
 		a.fail(err)
+		if !a.opt.Once {
+			halt()
+		}
+	} else {
+		a.life.mu.Lock()
+		a.life.inputsDone = true
+		a.life.mu.Unlock()
 	}
-	a.life.mu.Lock()
-	a.life.inputsDone = true
-	a.life.mu.Unlock()
-	if !a.opt.Once && err == nil {
+	if !a.opt.Once {
 		<-intake.Done()
 	}
 	a.spool.Seal()
 	lanes.Wait()
 	cut()
 	committer.Wait()
+	watcher.Wait()
 	return a.verdict()
+}
+
+// watchSpool tells of a spool that is full, and who keeps it full. A halted sink will not give anything back: then
+// the other sinks would starve behind inputs that wait for ever, so intake ends, what was captured is delivered to
+// the others, and the run ends with the halt.
+func (a *Agent) watchSpool(ctx context.Context, stopIntake func()) {
+	const every = time.Second // two looks in a row: room may be on its way
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for full := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		st := a.spool.Stats()
+		if !st.Full {
+			full = 0
+			continue
+		}
+		if full++; full != 2 {
+			continue
+		}
+		last := a.sinks[0]
+		for _, s := range a.sinks {
+			if st.Floor(s.cfg.ID) < st.Floor(last.cfg.ID) {
+				last = s
+			}
+		}
+		log := a.log.With("sink", last.cfg.ID, "behind", uint64(st.LastSeq-st.Floor(last.cfg.ID)), "max_bytes", st.MaxBytes)
+		if last.halted() == nil {
+			log.Warn("the spool is full: inputs wait for the sink that is farthest behind; raise spool.max_bytes for longer outages")
+			continue
+		}
+		log.Error("the spool is full of what a failed sink has not taken: intake ends; mend the sink or take it out of the configuration")
+		stopIntake()
+		return
+	}
 }
 
 // allHalted tells that no sink is left to serve.
@@ -132,13 +177,12 @@ func (a *Agent) verdict() error {
 	return nil
 }
 
-// fail keeps the first failure that is the agent's own.
+// fail keeps the first failure that is the agent's own. Run returns it in the end.
 func (a *Agent) fail(err error) {
 	a.life.mu.Lock()
 	defer a.life.mu.Unlock()
 	if a.life.err == nil {
 		a.life.err = err
-		a.log.Error("agent stops", "cause", err)
 	}
 }
 
@@ -150,7 +194,7 @@ func (a *Agent) runInputs(ctx context.Context) error {
 		all.Go(func() {
 			if err := in.Run(ctx); err != nil && ctx.Err() == nil {
 				errs[i] = fmt.Errorf("run input %s: %w", a.cfg.Inputs[i].ID, err)
-				a.log.Error("input ended", "input", a.cfg.Inputs[i].ID, "cause", err)
+				a.log.Error("input failed", "input", a.cfg.Inputs[i].ID, "cause", err)
 			}
 		})
 	}
@@ -278,22 +322,6 @@ func (s *sink) subjects() []string {
 const embeddedScheme = "embedded://"
 
 func isEmbedded(url string) bool { return strings.HasPrefix(url, embeddedScheme) }
-
-// checkEmbedded holds the sinks that use the server in this process against each other: there is one.
-func checkEmbedded(cfg *config.Config) error {
-	var first *config.Sink
-	for i := range cfg.Sinks {
-		s := &cfg.Sinks[i]
-		switch {
-		case !isEmbedded(s.NATS.URL):
-		case first == nil:
-			first = s
-		case s.NATS.URL != first.NATS.URL || s.NATS.Token != first.NATS.Token:
-			return fmt.Errorf("sinks %s and %s: there is one embedded server: give both the same url and token", first.ID, s.ID)
-		}
-	}
-	return nil
-}
 
 // startEmbedded starts the server in this process if a sink asks for it.
 func (a *Agent) startEmbedded() (url string, server *embedded.Server, err error) {

@@ -64,27 +64,43 @@ type sink struct {
 	link   link
 }
 
-// CheckModules admits, compiles and closes every module of cfg without opening anything else: what validation
-// does. The error is a *SetupError that joins the refusals of all sinks.
-func CheckModules(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
+// Checked is a module that CheckModules found usable.
+type Checked struct {
+	Sink, Path, Digest string // the digest is SHA-256 in hex
+}
+
+// CheckModules admits, compiles, initialises and closes every module of cfg without opening anything else: what
+// validation does. The error is a *SetupError that joins the refusals of all sinks.
+func CheckModules(ctx context.Context, cfg *config.Config, log *slog.Logger) (list []Checked, err error) {
 	engine, err := wasm.NewEngine(wasm.EngineConfig{Logger: log})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer engine.Close()
 	var all []error
 	for i := range cfg.Sinks {
 		s := &sink{cfg: &cfg.Sinks[i]}
 		err := s.loadModule(ctx, engine, cfg, log)
-		if err == nil && s.render != nil {
+		if err == nil {
 			err = s.close()
 		}
 		all = append(all, err)
+		if t := s.cfg.Transform; t != nil {
+			list = append(list, Checked{Sink: s.cfg.ID, Path: t.Module, Digest: s.digest})
+		}
 	}
 	if err := errors.Join(all...); err != nil {
-		return &SetupError{err}
+		return nil, setup(ctx, err)
 	}
-	return nil
+	return list, nil
+}
+
+// setup makes err the configuration's fault, unless it only tells that ctx has ended.
+func setup(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return &SetupError{err}
 }
 
 // Open admits the modules, opens spool and quarantine under the data folder and prepares the inputs. The caller
@@ -97,9 +113,6 @@ func Open(ctx context.Context, cfg *config.Config, opt Options) (a *Agent, err e
 			a = nil
 		}
 	}()
-	if err := checkEmbedded(cfg); err != nil {
-		return a, &SetupError{err}
-	}
 	dir := cfg.Agent.DataDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return a, fmt.Errorf("open data folder: %w", err)
@@ -115,7 +128,7 @@ func Open(ctx context.Context, cfg *config.Config, opt Options) (a *Agent, err e
 	for i := range cfg.Sinks {
 		s := &sink{cfg: &cfg.Sinks[i]}
 		if err := s.loadModule(ctx, a.engine, cfg, a.log); err != nil {
-			return a, &SetupError{err}
+			return a, setup(ctx, err)
 		}
 		a.sinks = append(a.sinks, s)
 		names = append(names, s.cfg.ID)
@@ -131,6 +144,7 @@ func Open(ctx context.Context, cfg *config.Config, opt Options) (a *Agent, err e
 		if s.reader, err = a.spool.Reader(s.cfg.ID); err != nil {
 			return a, err
 		}
+		s.counts.Passed.Store(uint64(s.reader.Floor()))
 	}
 	for i := range cfg.Inputs {
 		counts := new(input.Counts)
@@ -240,7 +254,8 @@ func limitsOf(c config.TransformLimits) wasm.Limits {
 	return lim
 }
 
-// openSecret returns the agent's own secret, drawn once: it seeds what guests may call random.
+// openSecret returns the agent's own secret, drawn once: it seeds what guests may call random. A file of another
+// length is no secret of ours; it is replaced, which changes nothing but what guests draw.
 func openSecret(path string) (secret [32]byte, err error) {
 	b, err := os.ReadFile(path)
 	switch {
@@ -251,12 +266,17 @@ func openSecret(path string) (secret [32]byte, err error) {
 		return [32]byte(b), nil
 	}
 	rand.Read(secret[:])
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, secret[:], 0o600); err != nil {
+	f, err := os.CreateTemp(filepath.Dir(path), "secret-*") // mode 0600
+	if err != nil {
 		return secret, fmt.Errorf("write agent secret: %w", err)
 	}
-	if err := os.Rename(tmp, path); err != nil {
-		return secret, fmt.Errorf("write agent secret: %w", err)
+	_, err = f.Write(secret[:])
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return secret, fmt.Errorf("write agent secret: %w", errors.Join(err, os.Remove(f.Name())))
 	}
 	return secret, nil
 }

@@ -42,24 +42,34 @@ func (a *Agent) Summary() *status.Summary {
 		s.Captured += c.Captured.Load()
 		s.Refused += c.Refused.Load()
 	}
+	passed := make([]uint64, len(a.sinks)) // before the spool's end is read, which only grows
+	for i, k := range a.sinks {
+		passed[i] = k.counts.Passed.Load()
+	}
 	now := a.spool.Stats()
-	entered := uint64(now.LastSeq - a.opened.LastSeq)
-	for _, k := range a.sinks {
+	last := uint64(now.LastSeq)
+	for i, k := range a.sinks {
 		s.Retries += k.counts.Retries.Load()
 		s.Unknown += k.counts.Unknown.Load()
 		s.UnknownResolved += k.counts.UnknownResolved.Load()
-		s.Sinks = append(s.Sinks, k.summary(entered,
-			uint64(a.opened.LastSeq-a.opened.Floor(k.cfg.ID)), uint64(now.LastSeq-now.Floor(k.cfg.ID))-uint64(k.counts.Ahead.Load())))
+		s.PastWindow += k.counts.PastWindow.Load()
+		s.Sinks = append(s.Sinks, k.summary(last-uint64(a.opened.LastSeq), uint64(a.opened.LastSeq-a.opened.Floor(k.cfg.ID)), last-passed[i]))
 	}
+	s.SpoolFull = now.Full
 	a.life.mu.Lock()
-	switch {
-	case a.life.started.IsZero():
-	case a.life.ended.IsZero():
-		s.ElapsedS = time.Since(a.life.started).Seconds()
-	default:
-		s.ElapsedS = a.life.ended.Sub(a.life.started).Seconds()
-	}
+	started, ended := a.life.started, a.life.ended
 	a.life.mu.Unlock()
+	if !started.IsZero() {
+		if ended.IsZero() {
+			ended = time.Now()
+		}
+		s.ElapsedS = ended.Sub(started).Seconds()
+	}
+	for _, k := range a.sinks {
+		if at := k.counts.LastSettled.Load(); at > 0 {
+			s.ActiveS = max(s.ActiveS, time.Unix(0, at).Sub(started).Seconds())
+		}
+	}
 	s.Total()
 	return s
 }

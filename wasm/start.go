@@ -108,7 +108,7 @@ func (i *Instance) configure() error {
 	fail := func(code uint32, err error) error { return &LoadError{Stage: StageConfig, Code: code, Err: err} }
 	if !i.m.admitted.Config {
 		if s := string(cfg); s != "{}" && s != "null" {
-			return fail(0, errors.New("it takes no configuration (it does not export edge_v1_config): remove it"))
+			return fail(0, errors.New("it takes no configuration (it does not export edge_v1_config): remove transform.config"))
 		}
 		return nil
 	}

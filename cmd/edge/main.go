@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -95,17 +96,19 @@ func catchSignals(parent context.Context) (context.Context, func()) {
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
 	done := make(chan struct{})
-	go func() {
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
 		select {
 		case s := <-ch:
 			signal.Stop(ch)
 			cancel(&signalError{s.(syscall.Signal)})
 		case <-done:
 		}
-	}()
+	})
 	return ctx, func() {
 		signal.Stop(ch)
 		close(done)
+		watcher.Wait()
 		cancel(nil)
 	}
 }
@@ -118,11 +121,10 @@ func newApp(io streams) *cli.App {
 			"   edge run -c examples/quickstart/edge.yaml --once\n\n" +
 			"Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 a sink is fatal, 130 and 143 stopped by a signal.",
 		Reader: io.in, Writer: io.out, ErrWriter: io.err,
-		HideVersion:     true,
-		HideHelpCommand: true,
-		Suggest:         true,
-		OnUsageError:    onUsageError,
-		ExitErrHandler:  func(*cli.Context, error) {}, // run decides about the exit code
+		Version:        version,
+		Suggest:        true,
+		OnUsageError:   onGlobalFlag,
+		ExitErrHandler: func(*cli.Context, error) {}, // run decides about the exit code
 		Commands: []*cli.Command{
 			runCommand(io), validateCommand(io), quarantineCommand(io), versionCommand(io),
 		},
@@ -147,6 +149,11 @@ func setUsageErrors(cmd *cli.Command) {
 }
 
 func onUsageError(_ *cli.Context, err error, _ bool) error { return &usageError{err} }
+
+// onGlobalFlag answers a flag before the command.
+func onGlobalFlag(_ *cli.Context, err error, _ bool) error {
+	return &usageError{fmt.Errorf("%w: flags stand behind their command, as in edge run -c FILE", err)}
+}
 
 // noArguments refuses words behind the flags of a verb that takes none.
 func noArguments(c *cli.Context) error {

@@ -119,6 +119,9 @@ func TestExitCodes(t *testing.T) {
 	f(0, "", "version")
 	f(2, `no command "bogus"`, "bogus")
 	f(2, "flag provided but not defined", "run", "--bogus")
+	f(2, "flags stand behind their command", "-c", conf, "run")
+	f(0, "", "--version")
+	f(0, "", "help", "run")
 	f(2, "needs a configuration", "run")
 	f(2, "takes no argument", "run", "-c", conf, "extra")
 	f(2, "no such file", "run", "-c", filepath.Join(dir, "none.yaml"))
@@ -178,7 +181,7 @@ func TestRunJSON(t *testing.T) {
 	}
 
 	_, stdout, _ = edge(t, "quarantine", "ls", "-c", conf)
-	for _, want := range []string{"in.ndjson:41", "not_json", "1 entries: 1 not_json"} {
+	for _, want := range []string{"in.ndjson:41", "not_json", "1 entry: 1 not_json"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("quarantine ls has no %q:\n%s", want, stdout)
 		}
@@ -188,7 +191,7 @@ func TestRunJSON(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "{ broken") || !strings.Contains(stdout, "in.ndjson:41") {
 		t.Errorf("quarantine show: exit %d, %s\n%s", code, stderr, stdout)
 	}
-	for filter, want := range map[string]string{"--sink=out": "0 entries", "--sink=-": "1 entries", "--reason=not_json": "1 entries", "--reason=other": "0 entries"} {
+	for filter, want := range map[string]string{"--sink=out": "0 entries", "--sink=-": "1 entry", "--reason=not_json": "1 entry", "--reason=other": "0 entries"} {
 		if _, stdout, _ = edge(t, "quarantine", "ls", "-c", conf, filter); !strings.Contains(stdout, want) {
 			t.Errorf("quarantine ls %s: want %s:\n%s", filter, want, stdout)
 		}
@@ -204,7 +207,7 @@ func TestHalted(t *testing.T) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	var s status.Summary
-	if err := json.Unmarshal([]byte(stdout), &s); err != nil || s.Sinks[0].State != "failed" || s.Spooled != 50 {
+	if err := json.Unmarshal([]byte(stdout), &s); err != nil || s.Sinks[0].State != "failed" || s.Spooled != s.Captured || !s.Balanced {
 		t.Errorf("%v: %s", err, stdout)
 	}
 }

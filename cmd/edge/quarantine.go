@@ -37,7 +37,7 @@ func quarantineCommand(io streams) *cli.Command {
 				Flags: append(slices.Clone(flags),
 					&cli.StringFlag{Name: "sink", Usage: "only entries of this `SINK` (\"-\" for lines refused by an input)"},
 					&cli.StringFlag{Name: "reason", Usage: "only entries with this `REASON`"},
-					&cli.IntFlag{Name: "last", Aliases: []string{"n"}, Usage: "list only the last `N` entries; 0 lists all", Value: 50},
+					&cli.IntFlag{Name: "last", Aliases: []string{"n"}, Usage: "list only the last `N` entries; 0 lists all, as --json does", Value: 50},
 				),
 				Action: func(c *cli.Context) error { return quarantineLs(c, io) },
 			},
@@ -85,20 +85,23 @@ func quarantineLs(c *cli.Context, io streams) error {
 	if err != nil {
 		return err
 	}
+	if c.Bool("json") && !c.IsSet("last") {
+		return quarantineStream(c, io, dir)
+	}
 	var (
 		list    []quarantine.Entry
 		total   int
 		reasons = map[string]int{}
 	)
 	damage, err := quarantine.Scan(dir, func(e *quarantine.Entry) bool {
-		if s := c.String("sink"); s != "" && s != orInput(e.Sink) {
-			return true
-		}
-		if r := c.String("reason"); r != "" && r != e.Reason {
+		if !listed(c, e) {
 			return true
 		}
 		total++
 		reasons[e.Reason]++
+		if !c.Bool("json") {
+			e.Raw, e.Event, e.Payload = nil, nil, nil // not shown: a long journal must fit into memory
+		}
 		if n := c.Int("last"); n > 0 && len(list) == n {
 			list = slices.Delete(list, 0, 1)
 		}
@@ -108,6 +111,7 @@ func quarantineLs(c *cli.Context, io streams) error {
 	if err != nil {
 		return err
 	}
+	tellDamage(io, dir, damage)
 	if c.Bool("json") {
 		return printEntries(io.out, list)
 	}
@@ -125,11 +129,43 @@ func quarantineLs(c *cli.Context, io streams) error {
 	if len(list) < total {
 		fmt.Fprintf(io.out, "… %d older entries not listed: -n 0 lists all\n", total-len(list))
 	}
-	fmt.Fprintf(io.out, "%d entries%s\n", total, byReason(reasons))
-	if damage.Lines > 0 {
-		fmt.Fprintf(io.err, "edge: %d damaged lines (%d bytes) in %s were passed over\n", damage.Lines, damage.Bytes, dir)
-	}
+	fmt.Fprintf(io.out, "%s%s\n", counted(total, "entry", "entries"), byReason(reasons))
 	return nil
+}
+
+// quarantineStream prints entries as they are read.
+func quarantineStream(c *cli.Context, io streams, dir string) error {
+	var failed error
+	damage, err := quarantine.Scan(dir, func(e *quarantine.Entry) bool {
+		if listed(c, e) {
+			failed = printEntries(io.out, []quarantine.Entry{*e})
+		}
+		return failed == nil
+	})
+	tellDamage(io, dir, damage)
+	return errors.Join(err, failed)
+}
+
+// listed tells whether the filters let e through.
+func listed(c *cli.Context, e *quarantine.Entry) bool {
+	if s := c.String("sink"); s != "" && s != orInput(e.Sink) {
+		return false
+	}
+	r := c.String("reason")
+	return r == "" || r == e.Reason
+}
+
+func tellDamage(io streams, dir string, d quarantine.Damage) {
+	if d.Lines > 0 {
+		fmt.Fprintf(io.err, "edge: %d damaged lines (%d bytes) in %s were passed over\n", d.Lines, d.Bytes, dir)
+	}
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n) + " " + many
 }
 
 func quarantineShow(c *cli.Context, io streams) error {
@@ -145,14 +181,16 @@ func quarantineShow(c *cli.Context, io streams) error {
 		return err
 	}
 	var list []quarantine.Entry
-	if _, err := quarantine.Scan(dir, func(e *quarantine.Entry) bool {
+	damage, err := quarantine.Scan(dir, func(e *quarantine.Entry) bool {
 		if e.ID == id {
 			list = append(list, *e)
 		}
 		return true
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
+	tellDamage(io, dir, damage)
 	if len(list) == 0 {
 		return fmt.Errorf("no entry with id %s in %s: quarantine ls lists what is there", id, dir)
 	}

@@ -27,7 +27,8 @@ func runCommand(io streams) *cli.Command {
 		Usage: "run the agent",
 		Description: "Reads the inputs, keeps every event on disk, renders and publishes it, and quarantines what cannot be\n" +
 			"published. SIGINT or SIGTERM ends it in order: inputs stop, what is in flight gets its answer (at most\n" +
-			"agent.drain_time), the rest stays on disk for the next run. A second signal ends it at once.\n\n" +
+			"agent.drain_time), the rest stays on disk for the next run. A second signal ends it at once. A server that cannot\n" +
+			"be reached is tried for ever, with --once too.\n\n" +
 			"   edge run -c edge.yaml                 serve until a signal\n" +
 			"   edge run -c edge.yaml --once          read the inputs to their end, settle everything, exit\n" +
 			"   edge run -c edge.yaml --once --json   the same, with the summary as one JSON object on stdout",
@@ -67,7 +68,11 @@ func runAgent(ctx context.Context, io streams, cfg *config.Config, f runFlags) e
 		log.Warn(w)
 	}
 	agent, err := runtime.Open(ctx, cfg, runtime.Options{Once: f.once, Stdin: io.in, Logger: log})
+	var sig *signalError
 	if err != nil {
+		if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &sig) {
+			return sig
+		}
 		return err
 	}
 	watching, unwatch := context.WithCancel(context.Background())
@@ -78,7 +83,7 @@ func runAgent(ctx context.Context, io streams, cfg *config.Config, f runFlags) e
 			w.screen = show
 		}
 		if !f.json {
-			w.settled = func(s *status.Summary) { printSummary(io.out, s, false) }
+			w.settled = func(s *status.Summary) { printSummary(io.out, s, cfg.File, false) }
 		}
 		w.run(watching)
 	})
@@ -87,22 +92,26 @@ func runAgent(ctx context.Context, io streams, cfg *config.Config, f runFlags) e
 	watcher.Wait()
 	summary := agent.Summary()
 	err = errors.Join(err, agent.Close())
-	if perr := printSummary(io.out, summary, f.json); perr != nil {
+	if perr := printSummary(io.out, summary, cfg.File, f.json); perr != nil {
 		err = errors.Join(err, perr)
 	}
 	if err == nil && !summary.Balanced {
 		err = errors.New("the books do not balance: see the summary")
 	}
-	var sig *signalError
 	if err == nil && errors.As(context.Cause(ctx), &sig) {
 		return sig
 	}
 	return err
 }
 
-func printSummary(w io.Writer, s *status.Summary, asJSON bool) error {
+// printSummary prints s for a person, or for a program if asJSON. file is the configuration, for what to do next.
+func printSummary(w io.Writer, s *status.Summary, file string, asJSON bool) error {
 	if !asJSON {
-		_, err := io.WriteString(w, s.String())
+		text := s.String()
+		if s.Quarantined > 0 {
+			text += "see what waits for a person: edge quarantine ls -c " + file + "\n"
+		}
+		_, err := io.WriteString(w, text)
 		return err
 	}
 	b, err := json.Marshal(s)
@@ -207,6 +216,9 @@ func (w *watch) line(s *status.Summary, p runtime.Progress) string {
 	fmt.Fprintf(&b, "captured %s  accepted %s  waiting %s", status.Count(s.Captured), status.Count(s.Accepted), status.Count(s.Spooled))
 	if s.Quarantined > 0 {
 		fmt.Fprintf(&b, "  quarantined %s", status.Count(s.Quarantined))
+	}
+	if s.SpoolFull {
+		b.WriteString("  SPOOL FULL")
 	}
 	if s.Dropped > 0 {
 		fmt.Fprintf(&b, "  dropped %s", status.Count(s.Dropped))

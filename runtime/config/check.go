@@ -46,10 +46,17 @@ func (w *walker) check(c *Config) {
 		w.checkSink(index("sinks", i), s, c, names)
 	}
 	for i := range c.Inputs {
-		if longest := int64(c.Inputs[i].MaxLine); c.Spool.MaxBytes < 4*longest {
-			w.failAt("spool.max_bytes", "spool.max_bytes: %s are too few for %s.max_line %s: at least four lines must fit", printSize(c.Spool.MaxBytes), index("inputs", i), printSize(longest))
+		longest := int64(c.Inputs[i].MaxLine)
+		for _, store := range []struct {
+			key string
+			max int64
+		}{{"spool.max_bytes", c.Spool.MaxBytes}, {"quarantine.max_bytes", c.Quarantine.MaxBytes}} {
+			if store.max < 4*longest && !w.failed(store.key) {
+				w.failAt(store.key, "%s: %s are too few for %s.max_line %s: at least four lines must fit", store.key, printSize(store.max), index("inputs", i), printSize(longest))
+			}
 		}
 	}
+	w.checkEmbedded(c)
 	w.unique("inputs", "id", inputs)
 	w.unique("sinks", "id", sinks)
 }
@@ -166,8 +173,34 @@ func (w *walker) checkSubjects(at string, s *Sink, c *Config) {
 	if n.Subject == "" || w.failedIn("datasets") || w.failedIn(at+".datasets") {
 		return // reported, and which levels there are is not known before that is mended
 	}
-	if _, err := envelope.ParseTemplate(n.Subject, c.Levels(s)); err != nil {
+	t, err := envelope.ParseTemplate(n.Subject, c.Levels(s))
+	if err != nil {
 		w.failAt(at+".subject", "%s.subject: %v", at, err)
+		return
+	}
+	if s.Transform != nil || len(n.AllowSubjects) == 0 || w.failedIn(at+".allow_subjects") {
+		return // a module may name other subjects
+	}
+	if !slices.ContainsFunc(n.AllowSubjects, func(p string) bool { return envelope.PatternsMeet(p, t.Pattern()) }) {
+		w.failAt(at+".allow_subjects", "%s.allow_subjects: none of them takes a subject of %q, so every event would wait in quarantine: add %q", at, n.Subject, t.Pattern())
+	}
+}
+
+// checkEmbedded holds the sinks that use the server in this process against each other: there is one.
+func (w *walker) checkEmbedded(c *Config) {
+	first := -1
+	for i := range c.Sinks {
+		n := &c.Sinks[i].NATS
+		if !strings.HasPrefix(n.URL, schemeEmbedded+"://") {
+			continue
+		}
+		if first < 0 {
+			first = i
+			continue
+		}
+		if f := &c.Sinks[first].NATS; n.URL != f.URL || n.Token != f.Token {
+			w.failAt(index("sinks", i)+".config.url", "%s.config: there is one embedded server: give it the url and token of %s", index("sinks", i), index("sinks", first))
+		}
 	}
 }
 

@@ -58,7 +58,7 @@ sinks:
     kind: nats
     config: { url: "embedded://", stream: LOCAL, subject: "all.{dataset}.{robot}", token: "${file:secret}" }
 spool: { max_bytes: 2GiB }
-quarantine: { max_bytes: 1048576 }
+quarantine: { max_bytes: 4194304 }
 `
 
 // folder makes the files that whole names.
@@ -108,7 +108,7 @@ func TestLoadWhole(t *testing.T) {
 				Retry: Retry{MinBackoff: 250 * time.Millisecond, MaxBackoff: 30 * time.Second}},
 		},
 		Spool:      Spool{MaxBytes: 2 << 30},
-		Quarantine: Quarantine{MaxBytes: 1 << 20},
+		Quarantine: Quarantine{MaxBytes: 4 << 20},
 	}
 	f := func(text string) {
 		t.Helper()
@@ -213,7 +213,7 @@ func TestMistakes(t *testing.T) {
 	f("max_line: 64KiB", "max_line: 99999999999999999999", `is no size`)
 	f("max_bytes: 2GiB", "max_bytes: 8388608TiB", `"8388608TiB" is out of bounds`)
 	f("max_bytes: 2GiB", "max_bytes: 1MiB", `"1MiB" is out of bounds: from 8MiB`)
-	f("max_bytes: 1048576", "max_bytes: 1", `quarantine.max_bytes: "1" is out of bounds`)
+	f("max_bytes: 4194304", "max_bytes: 1", `quarantine.max_bytes: "1" is out of bounds`)
 	f("drain_time: 1m30s", "drain_time: 90", `agent.drain_time: "90" is no duration: write 250ms, 10s, 2m or 1h`)
 	f("drain_time: 1m30s", "drain_time: 0s", `agent.drain_time: "0s" is out of bounds`)
 	f("drain_time: 1m30s", "drain_time: -1s", `agent.drain_time: "-1s" is out of bounds`)
@@ -253,6 +253,9 @@ func TestMistakes(t *testing.T) {
 	f("datasets: [imu]", "datasets: [imu, imu]", `"imu" is given twice`)
 	f("datasets: [imu]", "datasets: []", `an empty list`)
 	f("      subject: edge.{dataset}.{site}.{robot}\n      allow_subjects: [\"edge.>\"]\n", "", `34:22: sinks[0].config.create_stream: nothing says what the stream listens to`)
+	f(`stream: LOCAL, `, `allow_subjects: [other.>, "all.*"], stream: LOCAL, `, `sinks[1].config.allow_subjects: none of them takes a subject of "all.{dataset}.{robot}", so every event would wait in quarantine: add "all.*.*"`)
+	f(`spool: { max_bytes: 2GiB }`, `  - { id: third, kind: nats, config: { url: "embedded://127.0.0.1:4222", stream: T, subject: t } }`+"\nspool: { max_bytes: 2GiB }",
+		`sinks[2].config: there is one embedded server: give it the url and token of sinks[1]`)
 	f(`allow_subjects: ["edge.>"]`, `allow_subjects: ["$JS.>"]`, `subjects under $ belong to the server`)
 	f(`url: "embedded://"`, `url: "embedded:///"`, `has something behind host and port`)
 	f("user: bob\n", "token: hunter2\n", `sinks[0].config: both a token and user or password`)

@@ -75,7 +75,9 @@ func badDigest(s string) string {
 // parseSize reads a number of bytes.
 func parseSize(s string) (int64, string) {
 	digits := strings.TrimRight(s, "BGKMTbgikmt")
-	shift, ok := map[string]uint{"": 0, "B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}[s[len(digits):]]
+	unit := s[len(digits):]
+	digits = strings.TrimSuffix(digits, " ")
+	shift, ok := map[string]uint{"": 0, "B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}[unit]
 	if !ok {
 		return 0, "is no size: write B, KiB, MiB, GiB or TiB behind the number"
 	}

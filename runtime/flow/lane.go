@@ -221,6 +221,7 @@ func (l *Lane) settle() {
 		done := b.sweep()
 		if b.settled > before {
 			l.ahead -= b.settled - before
+			l.cfg.Counts.LastSettled.Store(time.Now().UnixNano())
 			l.cfg.Reader.Release(b.raw.First + spool.Seq(b.settled) - 1)
 		}
 		if !done {

@@ -135,7 +135,7 @@ func (l *Lane) condemn() error {
 	if len(l.entries) == 0 {
 		return nil
 	}
-	if _, err := l.cfg.Quarantine.Put(l.entries); err != nil {
+	if err := l.put(l.entries); err != nil {
 		return fmt.Errorf("quarantine %d events of sink %s: %w", len(l.entries), l.cfg.Sink, err)
 	}
 	for i := range l.entries {
@@ -148,6 +148,17 @@ func (l *Lane) condemn() error {
 	clear(l.entries)
 	l.entries, l.marks = l.entries[:0], l.marks[:0]
 	return nil
+}
+
+// put stores entries in one write, or, where they do not fit as one, in halves: a small quarantine takes a large batch
+// in parts, and is full only when it cannot take a single entry.
+func (l *Lane) put(entries []quarantine.Entry) error {
+	_, err := l.cfg.Quarantine.Put(entries)
+	var full *quarantine.FullError
+	if half := len(entries) / 2; half > 0 && errors.As(err, &full) {
+		return errors.Join(l.put(entries[:half]), l.put(entries[half:]))
+	}
+	return err
 }
 
 // tell logs the first quarantined event of each reason, and after that only every power of ten: a module that refuses

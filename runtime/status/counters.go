@@ -15,6 +15,7 @@ type Sink struct {
 	UnknownResolved atomic.Uint64 // messages with an unknown attempt behind them that were acknowledged later
 	PastWindow      atomic.Uint64 // messages sent again after the duplicate window of their first attempt
 	LastSequence    atomic.Uint64 // highest stream sequence acknowledged
+	LastSettled     atomic.Int64  // when the floor moved last, ns since 1970 UTC; 0 for never
 	InFlight        atomic.Int64  // messages sent and not yet answered
 	Passed          atomic.Uint64 // the floor, and the events beyond it that are settled: never decreases
 }

@@ -20,10 +20,13 @@ type Summary struct {
 	Retries         uint64        `json:"retries"`
 	Unknown         uint64        `json:"unknown"`
 	UnknownResolved uint64        `json:"unknown_resolved"`
-	Spooled         uint64        `json:"spooled"` // events that still wait on disk, summed over sinks
+	PastWindow      uint64        `json:"past_window"` // messages sent again after the duplicate window: may be stored twice
+	Spooled         uint64        `json:"spooled"`     // events that still wait on disk, summed over sinks
+	SpoolFull       bool          `json:"spool_full"`  // inputs wait for room
 	Balanced        bool          `json:"balanced"`
 	ElapsedS        float64       `json:"elapsed_s"`
-	EventsPerS      float64       `json:"events_per_s"` // settled events of the busiest sink by elapsed time
+	ActiveS         float64       `json:"active_s"`     // of ElapsedS, until the last event was settled
+	EventsPerS      float64       `json:"events_per_s"` // settled events of the busiest sink by active time
 	Sinks           []SinkSummary `json:"sinks"`
 }
 
@@ -72,8 +75,8 @@ func (s *Summary) Total() {
 		s.Balanced = s.Balanced && k.Balanced()
 		busiest = max(busiest, k.Accepted+k.Dropped+k.Quarantined)
 	}
-	if s.ElapsedS > 0 {
-		s.EventsPerS = float64(busiest) / s.ElapsedS
+	if s.ActiveS > 0 {
+		s.EventsPerS = float64(busiest) / s.ActiveS
 	}
 }
 
@@ -82,9 +85,12 @@ func (s *Summary) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "captured %s, accepted %s (%s duplicates), dropped %s, quarantined %s, on disk %s\n",
 		Count(s.Captured), Count(s.Accepted), Count(s.Duplicates), Count(s.Dropped), Count(s.Quarantined), Count(s.Spooled))
-	fmt.Fprintf(&b, "%s events/s over %s", Count(uint64(s.EventsPerS)), time.Duration(s.ElapsedS*float64(time.Second)).Round(time.Millisecond))
+	fmt.Fprintf(&b, "%s events/s over %s", Count(uint64(s.EventsPerS)), time.Duration(s.ActiveS*float64(time.Second)).Round(time.Millisecond))
 	if s.Retries > 0 || s.Unknown > 0 {
 		fmt.Fprintf(&b, "; %s messages sent again, %s attempts unanswered, %s of them resolved", Count(s.Retries), Count(s.Unknown), Count(s.UnknownResolved))
+	}
+	if s.PastWindow > 0 {
+		fmt.Fprintf(&b, "; %s sent again after the duplicate window, these may be stored twice", Count(s.PastWindow))
 	}
 	if s.CarriedOver > 0 {
 		fmt.Fprintf(&b, "; %s events came from earlier runs", Count(s.CarriedOver))
@@ -92,7 +98,13 @@ func (s *Summary) String() string {
 	b.WriteByte('\n')
 	for i := range s.Sinks {
 		k := &s.Sinks[i]
-		fmt.Fprintf(&b, "sink %s: %s, stream %s at sequence %d, %s", k.ID, k.State, orDash(k.Stream), k.LastSequence, orDash(k.DeliveryClass))
+		fmt.Fprintf(&b, "sink %s: %s, stream %s", k.ID, k.State, orDash(k.Stream))
+		if k.LastSequence > 0 {
+			fmt.Fprintf(&b, " at sequence %d", k.LastSequence)
+		}
+		if k.DeliveryClass != "" {
+			fmt.Fprintf(&b, ", %s", k.DeliveryClass)
+		}
 		if k.URL != "" {
 			fmt.Fprintf(&b, ", %s", k.URL)
 		}
@@ -100,9 +112,6 @@ func (s *Summary) String() string {
 			fmt.Fprintf(&b, "\n  %s", k.Error)
 		}
 		b.WriteByte('\n')
-	}
-	if s.Refused > 0 || s.Quarantined > 0 {
-		b.WriteString("look at what waits for a person with: edge quarantine ls -c FILE\n")
 	}
 	if !s.Balanced {
 		b.WriteString("ALARM: the books do not balance: an event is missing or was counted twice; please report this with the log\n")
