@@ -72,6 +72,7 @@ type Profile struct {
 	Discard         string
 	MaxMsgSize      int // bytes of headers and payload, 0 for no limit
 	Domain          string
+	LastSequence    uint64   // when it was bound
 	Warnings        []string // what makes "acknowledged" mean less than "kept"
 }
 

@@ -13,7 +13,10 @@ import (
 // streamInfo is what we read of a stream.
 type streamInfo struct {
 	Config streamConfig `json:"config"`
-	Domain string       `json:"domain"`
+	State  struct {
+		LastSeq uint64 `json:"last_seq"`
+	} `json:"state"`
+	Domain string `json:"domain"`
 }
 
 // streamConfig is a stream's configuration in JetStream's own words. Durations are nanoseconds.
@@ -71,6 +74,7 @@ func checkStream(cfg *Config, info *streamInfo) (Profile, error) {
 	p := Profile{
 		Stream: c.Name, Verified: true, Subjects: c.Subjects, DeliveryClass: AtLeastOnce, DuplicateWindow: max(c.DuplicateWindow, 0),
 		Storage: c.Storage, Replicas: c.Replicas, Retention: c.Retention, Discard: c.Discard, MaxMsgSize: max(c.MaxMsgSize, 0), Domain: info.Domain,
+		LastSequence: info.State.LastSeq,
 	}
 	if p.DuplicateWindow > 0 {
 		p.DeliveryClass = IdempotentBatch

@@ -424,6 +424,92 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
+// TestDamagedSpool: a flipped byte in the spool costs the row that it is in, is counted, and the books balance.
+func TestDamagedSpool(t *testing.T) {
+	srv := natstest.Start(t, natstest.SyncInterval("1m"))
+	srv.Kill()
+	s := newSite(t)
+	s.events(500, nil)
+	cfg := s.config(natsSink("one", srv, ""))
+	a := s.open(cfg, true)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	for a.Summary().Captured < 500 {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	if err := errors.Join(<-done, a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	db := s.path("data/spool/spool.db")
+	file, err := os.ReadFile(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.ReplaceAll(file, []byte(`"n":250,`), []byte(`"n":256,`))
+	if bytes.Equal(flipped, file) {
+		t.Fatal("event 250 is not in the file")
+	}
+	if err := os.WriteFile(db, flipped, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv.Restart()
+	sum, err := s.once(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := sum.Sinks[0]
+	if k.Damaged == 0 || k.Damaged > 20 || k.Accepted+k.Damaged != 500 || k.Spooled != 0 {
+		t.Errorf("sink %+v", k)
+	}
+	ids, _ := stored(t, srv, "ONE")
+	eachOnce(t, ids, int(k.Accepted))
+}
+
+// TestFailedSinkFillsTheSpool: a serving agent whose failed sink keeps the spool full would leave its inputs and the
+// other sinks waiting for ever. It ends instead, with everything captured delivered to the good sink.
+func TestFailedSinkFillsTheSpool(t *testing.T) {
+	srv := natstest.Start(t, natstest.SyncInterval("1m"))
+	s := newSite(t)
+	const n = 150_000
+	s.events(n, nil)
+	cfg := s.config(natsSink("good", srv, "") + strings.Replace(natsSink("bad", srv, ""), "create_stream: true", "create_stream: false", 1))
+	cfg.Spool.MaxBytes = 8 << 20
+	a := s.open(cfg, false)
+	err := a.Run(t.Context())
+	var halt *flow.HaltError
+	if !errors.As(err, &halt) || halt.Sink != "bad" {
+		t.Errorf("Run = %v, want sink bad halted", err)
+	}
+	sum := a.Summary()
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if !sum.Balanced || sum.Captured == 0 || sum.Captured == n || sum.Sinks[0].Spooled != 0 || !strings.Contains(s.log.String(), "the spool is full") {
+		t.Errorf("summary %+v", sum)
+	}
+}
+
+// TestInputFails: a serving agent whose inputs have failed says so and ends.
+func TestInputFails(t *testing.T) {
+	srv := natstest.Start(t)
+	s := newSite(t)
+	s.events(10, nil)
+	cfg := s.config(natsSink("one", srv, ""))
+	a := s.open(cfg, false)
+	if err := os.Remove(s.path("events.ndjson")); err != nil {
+		t.Fatal(err)
+	}
+	err := a.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "run input in") {
+		t.Errorf("Run = %v, want the input's failure", err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestServes: without Once an agent stays when its inputs are at their end, and stops when it is told to.
 func TestServes(t *testing.T) {
 	srv := natstest.Start(t, natstest.SyncInterval("1m"))

@@ -53,7 +53,7 @@ func (a *Agent) Summary() *status.Summary {
 		s.Unknown += k.counts.Unknown.Load()
 		s.UnknownResolved += k.counts.UnknownResolved.Load()
 		s.PastWindow += k.counts.PastWindow.Load()
-		s.Sinks = append(s.Sinks, k.summary(last-uint64(a.opened.LastSeq), uint64(a.opened.LastSeq-a.opened.Floor(k.cfg.ID)), last-passed[i]))
+		s.Sinks = append(s.Sinks, k.summary(last-uint64(a.opened.LastSeq), uint64(a.opened.LastSeq-a.opened.Floor(k.cfg.ID)), last-passed[i], now.Skipped(k.cfg.ID)))
 	}
 	s.SpoolFull = now.Full
 	a.life.mu.Lock()
@@ -74,12 +74,13 @@ func (a *Agent) Summary() *status.Summary {
 	return s
 }
 
-// summary is the share of one sink: entered events in this run, carried over from earlier ones, spooled now.
-func (k *sink) summary(entered, carried, spooled uint64) status.SinkSummary {
+// summary is the share of one sink: entered events in this run, carried over from earlier ones, spooled now, and
+// damaged on disk.
+func (k *sink) summary(entered, carried, spooled, damaged uint64) status.SinkSummary {
 	c := &k.counts
 	out := status.SinkSummary{
 		ID: k.cfg.ID, State: "idle", ModuleDigest: k.digest, Stream: k.cfg.NATS.Stream, LastSequence: c.LastSequence.Load(),
-		Captured: entered, CarriedOver: carried, Spooled: spooled,
+		Captured: entered, CarriedOver: carried, Spooled: spooled, Damaged: damaged,
 		Accepted: c.Accepted.Load(), Duplicates: c.Duplicates.Load(), Dropped: c.Dropped.Load(),
 		Quarantined: c.Quarantined.Load(), Skipped: c.Skipped.Load(), Messages: c.Messages.Load(), InFlight: c.InFlight.Load(),
 	}
@@ -91,6 +92,7 @@ func (k *sink) summary(entered, carried, spooled uint64) status.SinkSummary {
 	}
 	st := k.link.pub.Status()
 	out.DeliveryClass = st.Profile.DeliveryClass
+	out.LastSequence = max(out.LastSequence, st.Profile.LastSequence)
 	switch {
 	case k.link.halt != nil:
 		out.State, out.Error = "failed", k.link.halt.Cause.Error()

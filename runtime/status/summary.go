@@ -85,7 +85,11 @@ func (s *Summary) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "captured %s, accepted %s (%s duplicates), dropped %s, quarantined %s, on disk %s\n",
 		Count(s.Captured), Count(s.Accepted), Count(s.Duplicates), Count(s.Dropped), Count(s.Quarantined), Count(s.Spooled))
-	fmt.Fprintf(&b, "%s events/s over %s", Count(uint64(s.EventsPerS)), time.Duration(s.ActiveS*float64(time.Second)).Round(time.Millisecond))
+	if s.ActiveS > 0 {
+		fmt.Fprintf(&b, "%s events/s over %s", Count(uint64(s.EventsPerS)), seconds(s.ActiveS))
+	} else {
+		fmt.Fprintf(&b, "nothing was settled in %s", seconds(s.ElapsedS))
+	}
 	if s.Retries > 0 || s.Unknown > 0 {
 		fmt.Fprintf(&b, "; %s messages sent again, %s attempts unanswered, %s of them resolved", Count(s.Retries), Count(s.Unknown), Count(s.UnknownResolved))
 	}
@@ -117,6 +121,10 @@ func (s *Summary) String() string {
 		b.WriteString("ALARM: the books do not balance: an event is missing or was counted twice; please report this with the log\n")
 	}
 	return b.String()
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
 }
 
 func orDash(s string) string {
