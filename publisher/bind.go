@@ -13,6 +13,7 @@ import (
 const (
 	codeStreamNotFound = 10059
 	codeStreamExists   = 10058
+	codeInvalidConfig  = 10052 // with status 500, although it will never be better
 	codeNoAccount      = 10039 // JetStream is not enabled for the account
 )
 
@@ -76,7 +77,7 @@ func (p *Publisher) createStream(ctx context.Context, s *session) (Profile, erro
 	case errors.As(err, &denied):
 		return Profile{}, &FatalError{Code: CodeCreate, Detail: "create stream " + p.cfg.Stream, Err: denied,
 			Fix: "create it by hand"}
-	case errors.As(err, &refused) && refused.Code >= 400 && refused.Code < 500:
+	case errors.As(err, &refused) && (refused.Code >= 400 && refused.Code < 500 || refused.ErrCode == codeInvalidConfig):
 		return Profile{}, &FatalError{Code: CodeCreate, Detail: "create stream " + p.cfg.Stream, Err: refused,
 			Fix: "create it by hand, or correct subject and stream"}
 	default:

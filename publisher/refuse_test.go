@@ -42,6 +42,7 @@ func TestRefusedStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	f(CodeCreate, nil, nil) // its subjects overlap
+	f(CodeCreate, nil, func(c *Config) { c.Subjects = []string{">"} })
 	if err := js.DeleteStream(t.Context(), "OTHER"); err != nil {
 		t.Fatal(err)
 	}

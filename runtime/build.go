@@ -136,6 +136,8 @@ func Open(ctx context.Context, cfg *config.Config, opt Options) (a *Agent, err e
 	if a.quar, err = quarantine.Open(filepath.Join(dir, "quarantine"), quarantine.Options{MaxBytes: cfg.Quarantine.MaxBytes, Logger: a.log}); err != nil {
 		return a, err
 	}
+	// The spool after the modules: it forgets the cursors of sinks that are no longer configured, which a
+	// configuration that is refused must not bring about.
 	if a.spool, err = spool.Open(filepath.Join(dir, "spool"), spool.Options{MaxBytes: cfg.Spool.MaxBytes, Sinks: names, Logger: a.log}); err != nil {
 		return a, err
 	}

@@ -43,18 +43,18 @@ func Load(ctx context.Context, engine *wasm.Engine, path, pin string, lim wasm.L
 }
 
 func readModule(path string, limit int) ([]byte, error) {
+	st, err := os.Stat(path) // before it is opened: opening a pipe waits for its writer
+	if err != nil {
+		return nil, fmt.Errorf("load module: %w", err)
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("load module %s: not a regular file: name the module's .wasm", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("load module: %w", err)
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("load module: %w", err)
-	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("load module %s: not a regular file", path)
-	}
 	code, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
 	if err != nil {
 		return nil, fmt.Errorf("load module: %w", err)

@@ -295,6 +295,7 @@ func TestLoad(t *testing.T) {
 	f(write("text.wasm", []byte("#!/bin/sh\n")), "", "text.wasm")
 	f(filepath.Join(dir, "none.wasm"), "", "no such file")
 	f(dir, "", "not a regular file")
+	f(os.DevNull, "", "not a regular file")
 }
 
 func BenchmarkRender(b *testing.B) {

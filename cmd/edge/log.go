@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
+	"time"
 
 	"golang.org/x/term"
 )
@@ -22,6 +27,93 @@ func newLogger(w io.Writer, tty bool, level slog.Level) *slog.Logger {
 		return slog.New(slog.NewTextHandler(w, opt))
 	}
 	return slog.New(slog.NewJSONHandler(w, opt))
+}
+
+// SIGPIPE would end the agent in the middle of its work when whoever reads its log goes away. With it ignored the
+// write fails instead.
+func ignoreBrokenPipes() { signal.Ignore(syscall.SIGPIPE) }
+
+// patient passes writes on to another writer from a goroutine of its own, so that a reader of the log who has stopped
+// reading cannot stop the agent. What does not fit is dropped and counted; the count is written when there is room
+// again. Safe for concurrent use.
+type patient struct {
+	lines chan line
+	done  chan struct{}
+
+	mu      sync.Mutex
+	closed  bool // guarded by mu
+	dropped int  // guarded by mu: lines since the last that was passed on
+}
+
+// line is what is to be written, or a question: whether everything before it is.
+type line struct {
+	text    []byte
+	written chan<- struct{}
+}
+
+const (
+	patientLines = 1024        // waiting: some 300 KB
+	patientFlush = time.Second // how long the last lines may take
+)
+
+// newPatient starts the goroutine; close ends it.
+func newPatient(w io.Writer) *patient {
+	p := &patient{lines: make(chan line, patientLines), done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		for l := range p.lines {
+			if l.written != nil {
+				close(l.written)
+				continue
+			}
+			w.Write(l.text) // an error concerns the reader of the log, and there is nobody else to tell
+		}
+	}()
+	return p
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return len(b), nil
+	}
+	if p.dropped > 0 && len(p.lines) < cap(p.lines)-1 {
+		p.lines <- line{text: fmt.Appendf(nil, "edge: %d log lines were dropped, because nobody read them\n", p.dropped)}
+		p.dropped = 0
+	}
+	select {
+	case p.lines <- line{text: bytes.Clone(b)}:
+	default:
+		p.dropped++
+	}
+	return len(b), nil
+}
+
+// flush waits until everything is written, but not for ever.
+func (p *patient) flush() {
+	late := time.NewTimer(patientFlush)
+	defer late.Stop()
+	written := make(chan struct{})
+	select {
+	case p.lines <- line{written: written}:
+	case <-late.C:
+		return
+	}
+	select {
+	case <-written:
+	case <-late.C:
+	}
+}
+
+// close flushes and ends the goroutine. With a reader who never reads again it stays, and the end of the process
+// takes it. Nothing may be flushed afterwards.
+func (p *patient) close() {
+	p.flush()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	close(p.lines)
 }
 
 // screen shares a terminal between log lines and one live line at the bottom. Safe for concurrent use.

@@ -29,6 +29,7 @@ const (
 )
 
 func main() {
+	ignoreBrokenPipes()
 	os.Exit(run(os.Args, streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"edge/runtime"
 	"edge/runtime/config"
+	"edge/runtime/spool"
 	"edge/runtime/status"
 )
 
@@ -62,7 +63,9 @@ func runAgent(ctx context.Context, io streams, cfg *config.Config, f runFlags) e
 		level = slog.LevelDebug
 	}
 	tty := terminal(io.err)
-	show := &screen{w: io.err}
+	sink := newPatient(io.err)
+	defer sink.close()
+	show := &screen{w: sink}
 	log := newLogger(show, tty, level)
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
@@ -78,7 +81,7 @@ func runAgent(ctx context.Context, io streams, cfg *config.Config, f runFlags) e
 	watching, unwatch := context.WithCancel(context.Background())
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
-		w := watch{agent: agent, log: log, once: f.once}
+		w := watch{agent: agent, log: log, once: f.once, columns: func() int { return columns(io.err) }, flush: sink.flush}
 		if tty && !f.quiet {
 			w.screen = show
 		}
@@ -91,7 +94,10 @@ func runAgent(ctx context.Context, io streams, cfg *config.Config, f runFlags) e
 	unwatch()
 	watcher.Wait()
 	summary := agent.Summary()
-	err = errors.Join(err, agent.Close())
+	if cerr := agent.Close(); cerr != nil && !sameFailure(err, cerr) {
+		err = errors.Join(err, cerr)
+	}
+	sink.flush() // the log and the last live line come before the summary
 	if perr := printSummary(io.out, summary, cfg.File, f.json); perr != nil {
 		err = errors.Join(err, perr)
 	}
@@ -102,6 +108,12 @@ func runAgent(ctx context.Context, io streams, cfg *config.Config, f runFlags) e
 		return sig
 	}
 	return err
+}
+
+// sameFailure tells whether closing only repeats what running has failed of: a spool that failed stays failed.
+func sameFailure(ran, closed error) bool {
+	var a, b *spool.FailedError
+	return errors.As(ran, &a) && errors.As(closed, &b) && a == b
 }
 
 // printSummary prints s for a person, or for a program if asJSON. file is the configuration, for what to do next.
@@ -126,6 +138,8 @@ type watch struct {
 	agent   *runtime.Agent
 	log     *slog.Logger
 	screen  *screen // nil: no live line, but a log line now and then
+	columns func() int
+	flush   func()
 	once    bool
 	settled func(*status.Summary) // called once when a serving agent has nothing left to do; may be nil
 
@@ -170,6 +184,7 @@ func (w *watch) run(ctx context.Context) {
 			w.told = true
 			if w.screen != nil {
 				w.screen.Live("")
+				w.flush()
 			}
 			if w.settled != nil {
 				w.settled(s)
@@ -231,7 +246,7 @@ func (w *watch) line(s *status.Summary, p runtime.Progress) string {
 		}
 		b.WriteByte(']')
 	}
-	return fit(b.String(), columns(w.screen.w))
+	return fit(b.String(), w.columns())
 }
 
 // columns is the width of the terminal behind w, 80 if it does not say.
