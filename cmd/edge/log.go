@@ -22,11 +22,16 @@ func terminal(w io.Writer) bool {
 
 // newLogger returns the log of one invocation: text on a terminal, JSON otherwise.
 func newLogger(w io.Writer, tty bool, level slog.Level) *slog.Logger {
-	opt := &slog.HandlerOptions{Level: level}
 	if tty {
-		return slog.New(slog.NewTextHandler(w, opt))
+		return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 	}
-	return slog.New(slog.NewJSONHandler(w, opt))
+	withUnits := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindDuration { // a bare number of nanoseconds tells nobody its unit
+			a.Value = slog.StringValue(a.Value.Duration().String())
+		}
+		return a
+	}
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: withUnits}))
 }
 
 // SIGPIPE would end the agent in the middle of its work when whoever reads its log goes away. With it ignored the
