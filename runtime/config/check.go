@@ -57,6 +57,8 @@ func (w *walker) check(c *Config) {
 		}
 	}
 	w.checkEmbedded(c)
+	w.checkStreams(c)
+	w.checkRaw(c)
 	w.unique("inputs", "id", inputs)
 	w.unique("sinks", "id", sinks)
 }
@@ -151,6 +153,7 @@ func (w *walker) checkSink(path string, s *Sink, c *Config, names []string) {
 
 func (w *walker) checkSubjects(at string, s *Sink, c *Config) {
 	n := &s.NATS
+	var allowed, places []string
 	for i, p := range n.AllowSubjects {
 		if p == "" {
 			continue
@@ -159,7 +162,12 @@ func (w *walker) checkSubjects(at string, s *Sink, c *Config) {
 			w.failAt(index(at+".allow_subjects", i), "%s.allow_subjects: %q is no subject pattern: %v", at, p, err)
 		} else if strings.HasPrefix(p, "$") {
 			w.failAt(index(at+".allow_subjects", i), "%s.allow_subjects: %q: subjects under $ belong to the server", at, p)
+		} else {
+			allowed, places = append(allowed, p), append(places, index(at+".allow_subjects", i))
 		}
+	}
+	if n.CreateStream {
+		w.checkCreated(allowed, places) // a created stream listens to them if there are any, else to the template's pattern
 	}
 	if n.CreateStream && !w.given(at+".subject") && !w.given(at+".allow_subjects") && s.Transform != nil {
 		w.failAt(at+".create_stream", "%s.create_stream: nothing says what the stream listens to: give a subject or allow_subjects", at)
@@ -177,6 +185,9 @@ func (w *walker) checkSubjects(at string, s *Sink, c *Config) {
 	if err != nil {
 		w.failAt(at+".subject", "%s.subject: %v", at, err)
 		return
+	}
+	if n.CreateStream && len(n.AllowSubjects) == 0 {
+		w.checkCreated([]string{t.Pattern()}, []string{at + ".subject"})
 	}
 	if s.Transform != nil || len(n.AllowSubjects) == 0 || w.failedIn(at+".allow_subjects") {
 		return // a module may name other subjects

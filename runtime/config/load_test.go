@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -61,6 +62,9 @@ spool: { max_bytes: 2GiB }
 quarantine: { max_bytes: 4194304 }
 `
 
+// rawWarning is what is to be said of whole's second input.
+const rawWarning = `inputs[1].format: raw bodies are no records, and sinks[1] has no module that makes messages of them: it rejects every one (not_a_record): give it a transform, or datasets without "battery"`
+
 // folder makes the files that whole names.
 func folder(t testing.TB) string {
 	dir := t.TempDir()
@@ -110,8 +114,9 @@ func TestLoadWhole(t *testing.T) {
 		Spool:      Spool{MaxBytes: 2 << 30},
 		Quarantine: Quarantine{MaxBytes: 4 << 20},
 	}
-	f := func(text string) {
+	f := func(text string, line int) {
 		t.Helper()
+		want.Warnings = []string{fmt.Sprintf("%s:%d:13: %s", file, line, rawWarning)}
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -126,9 +131,9 @@ func TestLoadWhole(t *testing.T) {
 			t.Fatalf("levels that both datasets have: got %q, want %q", got, want)
 		}
 	}
-	f(whole)
-	f("\uFEFF---\n" + strings.ReplaceAll(whole, "\n", "\r\n"))
-	f("# a comment\n" + strings.ReplaceAll(whole, "    kind: stdin", "    kind: stdin # here"))
+	f(whole, 21)
+	f("\uFEFF---\n"+strings.ReplaceAll(whole, "\n", "\r\n"), 22)
+	f("# a comment\n"+strings.ReplaceAll(whole, "    kind: stdin", "    kind: stdin # here"), 22)
 }
 
 func TestMistakes(t *testing.T) {
@@ -359,6 +364,7 @@ func TestWarnings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		want = append(want, rawWarning)
 		if len(c.Warnings) != len(want) {
 			t.Fatalf("got %q, want %q", c.Warnings, want)
 		}

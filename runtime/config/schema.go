@@ -73,8 +73,9 @@ func (w *walker) filePath(to *string) read {
 	}
 }
 
-// existing reads the path of a file that must be there.
-func (w *walker) existing(to *string) read {
+// existing reads the path of a regular file that must be there: whoever opens a pipe waits for its writer. instead is
+// what else there is to do, for people.
+func (w *walker) existing(to *string, instead string) read {
 	return func(n *node, path string) {
 		w.filePath(to)(n, path)
 		if *to == "" {
@@ -87,6 +88,8 @@ func (w *walker) existing(to *string) read {
 			w.fail(n, path, "%s%v", label(path), err)
 		case info.IsDir():
 			w.fail(n, path, "%s%s is a folder: name a file", label(path), quote(n))
+		case !info.Mode().IsRegular():
+			w.fail(n, path, "%s%s is not a regular file: name one%s", label(path), quote(n), instead)
 		}
 	}
 }
@@ -117,7 +120,7 @@ func (w *walker) input(n *node, path string, in *Input) {
 	w.mapping(n, path,
 		field{"id", true, w.checked(&in.ID, badName)},
 		field{"kind", true, w.enum(&in.Kind, KindFile, KindStdin)},
-		field{"path", false, w.existing(&in.Path)},
+		field{"path", false, w.existing(&in.Path, ", or read a pipe as kind: stdin")},
 		field{"dataset", true, w.str(&in.Dataset)},
 		field{"format", false, w.enum(&in.Format, FormatJSON, FormatRaw)},
 		field{"max_line", false, w.intSize(&in.MaxLine, 64, maxMaxLine)},
@@ -195,7 +198,7 @@ func (w *walker) sink(n *node, path string, s *Sink) {
 
 func (w *walker) transform(n *node, path string, t *Transform) {
 	w.mapping(n, path,
-		field{"module", true, w.existing(&t.Module)},
+		field{"module", true, w.existing(&t.Module, "")},
 		field{"sha256", false, w.checked(&t.SHA256, badDigest)},
 		field{"config", false, func(n *node, path string) {
 			if n.kind != mapping {
