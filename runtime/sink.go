@@ -1,0 +1,171 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"edge/publisher"
+	"edge/publisher/embedded"
+	"edge/runtime/flow"
+)
+
+// link is a sink's connection while Run runs. mu guards every field.
+type link struct {
+	mu      sync.Mutex
+	url     string
+	pub     *publisher.Publisher
+	halt    *flow.HaltError
+	ended   bool   // its lane is done
+	lastErr string // why the publisher was not ready when its lane ended
+}
+
+// runSink runs the lane of s and its publisher. A halt is the sink's own fate and no error of the agent.
+func (a *Agent) runSink(ctx context.Context, s *sink, stop <-chan struct{}) error {
+	wire, cut := context.WithCancel(ctx)
+	var pub sync.WaitGroup
+	pub.Go(func() {
+		// How it ended is in its status, which is how the lane hears of it.
+		if err := s.link.pub.Run(wire); err != nil {
+			a.log.Error("sink failed", "sink", s.cfg.ID, "cause", err)
+		}
+	})
+	lane := flow.New(flow.Config{
+		Sink: s.cfg.ID, Epoch: a.spool.Epoch(), Datasets: s.cfg.NATS.Datasets, Window: s.cfg.NATS.MaxInFlight,
+		Backoff: flow.Schedule{Min: s.cfg.Retry.MinBackoff, Max: s.cfg.Retry.MaxBackoff},
+		Module:  s.digest, Reader: s.reader, Renderer: s.render, Publisher: s.link.pub, Quarantine: a.quar,
+		Counts: &s.counts, Logger: a.log, Dice: rand.Float64,
+	})
+	err := lane.Run(ctx, stop)
+	if err == nil && !closed(stop) {
+		s.look(ctx, stop)
+	}
+	last := s.link.pub.Status()
+	cut()
+	pub.Wait()
+	s.link.mu.Lock()
+	s.link.ended, s.link.lastErr = true, last.Err
+	s.link.mu.Unlock()
+	if last := s.link.pub.Status(); err == nil && last.State == publisher.Failed {
+		err = &flow.HaltError{Sink: s.cfg.ID, Cause: errors.New(last.Err)}
+	}
+	var halt *flow.HaltError
+	switch {
+	case errors.As(err, &halt):
+		s.link.mu.Lock()
+		s.link.halt = halt
+		s.link.mu.Unlock()
+		return nil
+	case errors.Is(err, context.Canceled):
+		return nil // the drain time is over: the rest stays on disk
+	}
+	return err
+}
+
+// lookTime bounds how long a sink that had nothing to deliver waits to see its stream.
+const lookTime = 2 * time.Second
+
+// look waits until the publisher has seen the stream or knows that it cannot use it, so that a run with nothing
+// to deliver still tells of a stream that is missing or wrong. A server that does not answer in lookTime is left:
+// there is nothing to deliver.
+func (s *sink) look(ctx context.Context, stop <-chan struct{}) {
+	late := time.NewTimer(lookTime)
+	defer late.Stop()
+	for {
+		if st := s.link.pub.Status(); st.State == publisher.Ready || st.State == publisher.Failed {
+			return
+		}
+		select {
+		case <-s.link.pub.Changed():
+		case <-late.C:
+			return
+		case <-stop:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *sink) halted() *flow.HaltError {
+	s.link.mu.Lock()
+	defer s.link.mu.Unlock()
+	return s.link.halt
+}
+
+// newPublishers makes the publisher of every sink; embeddedURL stands in for embedded:// addresses.
+func (a *Agent) newPublishers(embeddedURL string) error {
+	for _, s := range a.sinks {
+		n := &s.cfg.NATS
+		pc := publisher.Config{
+			URL: n.URL, Name: "edge " + a.cfg.Agent.ID + " " + s.cfg.ID, Stream: n.Stream, CreateStream: n.CreateStream,
+			DuplicateWindow: n.DuplicateWindow, Token: n.Token.Reveal(), User: n.User, Password: n.Password.Reveal(),
+			RequestTimeout: n.RequestTimeout, MaxInFlight: n.MaxInFlight, Logger: a.log.With("sink", s.cfg.ID),
+		}
+		if isEmbedded(n.URL) {
+			pc.URL = embeddedURL
+		}
+		pc.Subjects = s.subjects()
+		p, err := publisher.New(pc)
+		if err != nil {
+			return fmt.Errorf("sink %s: %w", s.cfg.ID, err)
+		}
+		s.link.mu.Lock()
+		s.link.pub, s.link.url = p, pc.URL
+		s.link.mu.Unlock()
+	}
+	return nil
+}
+
+// subjects are the patterns that the sink will use: what a created stream listens to.
+func (s *sink) subjects() []string {
+	if len(s.cfg.NATS.AllowSubjects) > 0 {
+		return s.cfg.NATS.AllowSubjects
+	}
+	if p := s.render.Pattern(); p != "" {
+		return []string{p}
+	}
+	return nil
+}
+
+const embeddedScheme = "embedded://"
+
+func isEmbedded(url string) bool { return strings.HasPrefix(url, embeddedScheme) }
+
+// startEmbedded starts the server in this process if a sink asks for it.
+func (a *Agent) startEmbedded() (url string, server *embedded.Server, err error) {
+	for i := range a.cfg.Sinks {
+		n := &a.cfg.Sinks[i].NATS
+		if !isEmbedded(n.URL) {
+			continue
+		}
+		dir := filepath.Join(a.cfg.Agent.DataDir, "jetstream")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return "", nil, fmt.Errorf("start embedded server: %w", err)
+		}
+		server, err := embedded.Start(embedded.Config{
+			StoreDir: dir, Addr: strings.TrimPrefix(n.URL, embeddedScheme), Token: n.Token.Reveal(), Logger: a.log,
+		})
+		if err != nil {
+			return "", nil, fmt.Errorf("start embedded server: %w", err)
+		}
+		a.log.Info("embedded server listens", "url", server.URL(), "store", dir)
+		return server.URL(), server, nil
+	}
+	return "", nil, nil
+}
