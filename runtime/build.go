@@ -151,7 +151,7 @@ func Open(ctx context.Context, cfg *config.Config, opt Options) (a *Agent, err e
 	for i := range cfg.Inputs {
 		counts := new(input.Counts)
 		in, err := input.New(cfg.Inputs[i], *cfg.Dataset(cfg.Inputs[i].Dataset), input.Deps{
-			Spool: a.spool, Quarantine: a.quar, Stdin: opt.Stdin, Now: time.Now, Logger: a.log, Counts: counts,
+			Agent: cfg.Agent.ID, Spool: a.spool, Quarantine: a.quar, Stdin: opt.Stdin, Now: time.Now, Logger: a.log, Counts: counts,
 		})
 		if err != nil {
 			return a, &SetupError{err}

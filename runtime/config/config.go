@@ -61,7 +61,7 @@ const (
 
 // Map says where a record keeps what an event needs, as JSON pointers (RFC 6901). An empty one is not mapped.
 type Map struct {
-	ID         string
+	ID         string // 32 hex digits are taken as they are; another text is hashed with the agent's and the input's id
 	Time       string
 	TimeFormat string // one of the forms above; default TimeRFC3339
 	Quality    string

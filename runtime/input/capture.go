@@ -17,7 +17,7 @@ const LineTooLong envelope.Reason = "line_too_long"
 // capture makes events of lines. It holds scratch for one line at a time.
 type capture struct {
 	dataset []byte
-	input   string // the input's
+	scope   string // agent and input: what ids of other numberings are hashed with
 	name    string // of the file, for people
 	raw     bool
 	maxLine int
@@ -34,9 +34,9 @@ type capture struct {
 	text  []byte         // what event's values alias
 }
 
-func newCapture(cfg config.Input, ds config.Dataset, name string) (*capture, error) {
+func newCapture(cfg config.Input, ds config.Dataset, agent, name string) (*capture, error) {
 	c := &capture{
-		input: cfg.ID, dataset: []byte(ds.Name), name: name, raw: cfg.Format == config.FormatRaw, maxLine: cfg.MaxLine,
+		scope: agent + "/" + cfg.ID, dataset: []byte(ds.Name), name: name, raw: cfg.Format == config.FormatRaw, maxLine: cfg.MaxLine,
 		id: -1, time: -1, quality: -1,
 	}
 	c.event = envelope.Event{Dataset: c.dataset, Input: []byte(cfg.ID), Kind: envelope.Record}
@@ -88,7 +88,8 @@ func (c *capture) empty(text []byte) bool {
 // no event.
 //
 // An id that is missing, null, empty or no text leaves the zero ID, so that the position names the event: equal ids
-// of different events would be taken for repeats. A time that is missing or null is not known; one that cannot be
+// of different events would be taken for repeats. One that is 32 hex digits is taken as it is; another is hashed with
+// the agent's and the input's id, because a fleet's producers all count from one. A time that is missing or null is not known; one that cannot be
 // read is not known and makes the quality uncertain, as does a quality that is none of the three words.
 func (c *capture) read(l line, number int64, now time.Time) (*envelope.Event, error) {
 	if l.cut {
@@ -111,7 +112,7 @@ func (c *capture) read(l line, number int64, now time.Time) (*envelope.Event, er
 		if v := c.take(c.values[c.id]); len(v) > 0 {
 			var ok bool
 			if e.ID, ok = envelope.ParseID(v); !ok {
-				e.ID = envelope.HashID(c.input, v)
+				e.ID = envelope.HashID(c.scope, v)
 			}
 		}
 	}

@@ -95,13 +95,22 @@ func FuzzTime(f *testing.F) {
 }
 
 func FuzzPosition(f *testing.F) {
-	f.Add((&position{hasInode: true, inode: 1 << 63, hashed: 1024, again: 3, offset: 1 << 40, line: 7, open: true}).append(nil))
+	f.Add((&position{hasInode: true, inode: 1 << 63, hashed: 1024, again: 3, offset: 1 << 40, line: 7, open: true, tailed: 256}).append(nil))
+	f.Add((&position{hashed: 7, offset: 7, line: 1, tailed: 7}).append(nil))
 	f.Add([]byte{})
 	f.Add(make([]byte, positionSize))
+	f.Add(append([]byte{oldVersion}, make([]byte, oldSize-1)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := parsePosition(b)
-		if err == nil && !bytes.Equal(p.append(nil), b) {
-			t.Fatalf("%x reads as %+v, which writes as %x", b, p, p.append(nil))
+		if err != nil {
+			return
+		}
+		got := p.append(nil)
+		if b[0] == oldVersion {
+			got = append([]byte{oldVersion}, got[1:oldSize]...)
+		}
+		if !bytes.Equal(got, b) {
+			t.Fatalf("%x reads as %+v, which writes as %x", b, p, got)
 		}
 	})
 }

@@ -19,16 +19,25 @@
 // Should more be appended to them later, the rest is a line of its own, and probably refused: a file that is being
 // written is read whole only up to its last line feed.
 //
+// # Ids
+//
+// A record's own id that is 32 hex digits is taken as it is: its producer must make it unique among everything that
+// reaches one stream. Any other is hashed with the agent's and the input's id, so the same id through another agent or
+// another input is another event. A record without one gets its id from its place in the spool.
+//
 // # Files
 //
-// A file is known by its inode, where the system has them, and the hash of its first 1,024 bytes (of all, if it was
-// shorter when it was first seen). A known file goes on where it stopped. A file that is another one, or shorter
-// than what was read of it, is read from its beginning, with a warning: events whose ids come from their records
-// keep them, the others get new ones. The device's number is not looked at: it changes when a machine starts
-// again, and reading everything twice is worse than confusing two files of the same inode and beginning.
+// A file is known by its inode, where the system has them, by the hash of the first 1,024 bytes that were read and by
+// that of the last 256. A known file goes on where it stopped. A file that is another one, or shorter than what was
+// read of it, or that was cut and filled again with something else at these places, is read from its beginning, with a
+// warning: events whose ids come from their records keep them, the others get new ones. The device's number is not
+// looked at: it changes when a machine starts again, and reading everything twice is worse than confusing two files of
+// the same inode and bytes.
 //
 // # What is not guaranteed
 //
 // A pipe cannot be told what was stored, so lines of stdin that were read and not yet durable die with the process.
-// Between two runs nobody notices that a file was changed behind its first 1,024 bytes.
+// Between two runs nobody notices that a file was changed behind the first 1,024 bytes that were read and before the
+// last 256, nor that it was cut and filled again with the very bytes that were read: that looks like one that grew.
+// While a file is read nobody notices that it was cut and filled beyond the place that is being read.
 package input

@@ -16,8 +16,8 @@ import (
 
 func TestMapping(t *testing.T) {
 	const id = "0123456789ABCDEF0011223344556677"
-	hashed := envelope.HashID("in", []byte("a\n1")).String()[:4]
-	seven := envelope.HashID("in", []byte("7")).String()[:4]
+	hashed := envelope.HashID("r7.lab/in", []byte("a\n1")).String()[:4]
+	seven := envelope.HashID("r7.lab/in", []byte("7")).String()[:4]
 	f := func(format, text, want string) {
 		t.Helper()
 		r := newRig(t)
@@ -218,7 +218,7 @@ func TestUnreadable(t *testing.T) {
 func TestStrangePosition(t *testing.T) {
 	r := newRig(t)
 	r.write("{}\n")
-	if _, err := r.spool.Append(context.Background(), spool.Batch{Offset: spool.Offset{Key: "file/in", Value: []byte{2, 0}}}); err != nil {
+	if _, err := r.spool.Append(context.Background(), spool.Batch{Offset: spool.Offset{Key: "file/in", Value: []byte{positionVersion + 1, 0}}}); err != nil {
 		t.Fatal(err)
 	}
 	in, _ := r.make(r.cfg(), nil)

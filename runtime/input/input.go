@@ -29,6 +29,7 @@ type Quarantine interface {
 
 // Deps is what an input works with. All but Stdin are needed.
 type Deps struct {
+	Agent      string // its id: a part of the ids that are made here
 	Spool      Spool
 	Quarantine Quarantine
 	Stdin      io.Reader // for an input of that kind
@@ -71,7 +72,7 @@ func New(cfg config.Input, ds config.Dataset, deps Deps) (*Input, error) {
 	default:
 		return nil, fmt.Errorf("open input %s: unknown kind %q", cfg.ID, cfg.Kind)
 	}
-	c, err := newCapture(cfg, ds, name)
+	c, err := newCapture(cfg, ds, deps.Agent, name)
 	if err != nil {
 		return nil, fmt.Errorf("open input %s: %w", cfg.ID, err)
 	}
@@ -124,7 +125,7 @@ func (in *Input) runFile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look up the position in %s: %w", in.cfg.Path, err)
 	}
-	pos, why, err := resume(stored, f, info)
+	pos, trail, why, err := resume(stored, f, info)
 	if err != nil {
 		return fmt.Errorf("look up the position in %s: %w", in.cfg.Path, err)
 	}
@@ -136,7 +137,7 @@ func (in *Input) runFile(ctx context.Context) error {
 	}
 	in.deps.Counts.Total.Store(info.Size())
 	in.deps.Counts.Bytes.Store(uint64(pos.offset))
-	r := &run{Input: in, key: key, pos: pos, place: pos.place()}
+	r := &run{Input: in, key: key, pos: pos, place: pos.place(), trail: trail}
 	r.shrunk = func(read int64) bool {
 		now, err := f.Stat()
 		return err == nil && now.Size() < read

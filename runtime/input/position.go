@@ -1,23 +1,26 @@
 package input
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"io"
-	"os"
 )
 
 // position is how far a file was read, and which file that was. In the spool, integers little-endian:
 //
-//	0   u8      version = 1
+//	0   u8      version = 2
 //	1   u8      flags: 1 the inode is known, 2 the last line read had no line break
-//	2   u16     bytes of the file that are in the hash, at most 1,024
+//	2   u16     bytes of the file that are in the head's hash: its first ones before the byte at 32, at most 1,024
 //	4   u32     times that reading began again
 //	8   u64     inode
 //	16  u8[16]  first half of the SHA-256 of these bytes
 //	32  u64     byte of the file at which to go on
 //	40  u64     lines before it
+//	48  u16     bytes of the file that are in the tail's hash: the last ones before the byte at 32, at most 256
+//	50  u8[16]  first half of the SHA-256 of these bytes
+//
+// Version 1 ends at 48, and its head is what the file had when it was first seen. It is still read.
+//
+// Invariant of version 2: hashed = min(offset, maxHashed), tailed = min(offset, maxTailed).
 type position struct {
 	hasInode bool
 	open     bool // the last line read had no line break: a line break at offset belongs to it
@@ -27,12 +30,17 @@ type position struct {
 	again    uint32 // so that refused lines of a file that was cut and written again have new ids
 	offset   int64
 	line     int64
+	tailed   int
+	tail     [16]byte
 }
 
 const (
-	positionVersion = 1
-	positionSize    = 48
+	positionVersion = 2
+	positionSize    = 66
+	oldVersion      = 1
+	oldSize         = 48
 	maxHashed       = 1024
+	maxTailed       = 256 // one or two records: enough to differ where a time or a counter is in them
 	flagInode       = 1
 	flagOpen        = 2
 )
@@ -59,16 +67,22 @@ func (p *position) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, p.inode)
 	dst = append(dst, p.hash[:]...)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(p.offset))
-	return binary.LittleEndian.AppendUint64(dst, uint64(p.line))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(p.line))
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(p.tailed))
+	return append(dst, p.tail[:]...)
 }
 
-// parsePosition reads what append wrote, exactly. The error is a *PositionError.
+// parsePosition reads what append wrote, exactly, and what version 1 wrote. The error is a *PositionError.
 func parsePosition(b []byte) (position, error) {
-	if len(b) == 0 || b[0] != positionVersion {
+	size := positionSize
+	switch {
+	case len(b) > 0 && b[0] == oldVersion:
+		size = oldSize
+	case len(b) == 0 || b[0] != positionVersion:
 		return position{}, &PositionError{"it is of another version"}
 	}
-	if len(b) != positionSize {
-		return position{}, &PositionError{fmt.Sprintf("it has %d bytes instead of %d", len(b), positionSize)}
+	if len(b) != size {
+		return position{}, &PositionError{fmt.Sprintf("it has %d bytes instead of %d", len(b), size)}
 	}
 	p := position{
 		hasInode: b[1]&flagInode != 0,
@@ -83,55 +97,16 @@ func parsePosition(b []byte) (position, error) {
 	if b[1]&^(flagInode|flagOpen) != 0 || p.hashed > maxHashed || p.offset < 0 || p.line < 0 || !p.hasInode && p.inode != 0 {
 		return position{}, &PositionError{"it is damaged"}
 	}
+	if b[0] == oldVersion {
+		return p, nil
+	}
+	p.tailed, p.tail = int(binary.LittleEndian.Uint16(b[48:])), [16]byte(b[50:])
+	if int64(p.hashed) != min(p.offset, maxHashed) || int64(p.tailed) != min(p.offset, maxTailed) {
+		return position{}, &PositionError{"it is damaged"}
+	}
 	return p, nil
 }
 
-// place names the file in the ids of refused lines: the same in every run that goes on with it.
-func (p *position) place() []byte {
-	q := *p
-	q.offset, q.line, q.open = 0, 0, false
-	return q.append(nil)
-}
-
-// resume decides where to begin with an open file. why says, for people, why a file that has a stored position is
-// read from its beginning; it is empty otherwise.
-func resume(stored []byte, f io.ReaderAt, info os.FileInfo) (p position, why string, err error) {
-	fresh := position{hashed: int(min(info.Size(), maxHashed))}
-	fresh.inode, fresh.hasInode = inodeOf(info)
-	if fresh.hash, err = hashFile(f, fresh.hashed); err != nil {
-		return p, "", err
-	}
-	if stored == nil {
-		return fresh, "", nil
-	}
-	old, err := parsePosition(stored)
-	if err != nil {
-		return p, "", err
-	}
-	fresh.again = old.again + 1
-	switch {
-	case info.Size() < old.offset:
-		return fresh, fmt.Sprintf("it has %d bytes, and %d were read: it was cut or is another file", info.Size(), old.offset), nil
-	case old.hasInode && fresh.hasInode && old.inode != fresh.inode:
-		return fresh, "it is another file than the one that was read", nil
-	}
-	hash, err := hashFile(f, old.hashed)
-	if err != nil {
-		return p, "", err
-	}
-	if hash != old.hash {
-		return fresh, fmt.Sprintf("its first %d bytes are not those that were read", old.hashed), nil
-	}
-	return old, "", nil
-}
-
-// hashFile hashes the first n bytes, or what there is of them.
-func hashFile(f io.ReaderAt, n int) (h [16]byte, err error) {
-	b := make([]byte, n)
-	got, err := f.ReadAt(b, 0)
-	if err != nil && err != io.EOF {
-		return h, err
-	}
-	sum := sha256.Sum256(b[:got])
-	return [16]byte(sum[:]), nil
-}
+// place names the file in the ids of refused lines: the same in every run that goes on with it, or that begins again
+// because nothing was stored.
+func (p *position) place() []byte { return fmt.Appendf(nil, "file %d %d", p.inode, p.again) }

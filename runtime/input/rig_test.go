@@ -33,6 +33,7 @@ type rig struct {
 	spool *spool.Spool
 	quar  *quarantine.Store
 	log   *strings.Builder
+	agent string
 	stop  func()
 	// what goes between the input and them, if anything
 	wrapSpool func(Spool) Spool
@@ -40,7 +41,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), log: new(strings.Builder)}
+	r := &rig{t: t, dir: t.TempDir(), log: new(strings.Builder), agent: "r7.lab"}
 	r.open()
 	t.Cleanup(func() { r.stop() })
 	return r
@@ -113,7 +114,7 @@ func (r *rig) make(cfg config.Input, stdin io.Reader) (*Input, *Counts) {
 		s = r.wrapSpool(s)
 	}
 	counts := new(Counts)
-	in, err := New(cfg, imu, Deps{Spool: s, Quarantine: r.quar, Stdin: stdin, Now: func() time.Time { return ingest }, Counts: counts,
+	in, err := New(cfg, imu, Deps{Agent: r.agent, Spool: s, Quarantine: r.quar, Stdin: stdin, Now: func() time.Time { return ingest }, Counts: counts,
 		Logger: slog.New(slog.NewTextHandler(r.log, nil))})
 	if err != nil {
 		r.t.Fatal(err)

@@ -35,6 +35,9 @@ type run struct {
 	finish bool   // when ctx ends, store what was read
 	shrunk func(read int64) bool
 
+	trail trail  // of a file: up to the last line that is in a batch, or to the end of the last chunk
+	ahead []byte // what follows the trail in the chunk that is being read
+
 	split    splitter
 	begun    bool // past the byte order mark
 	now      time.Time
@@ -161,17 +164,36 @@ func (r *run) wait(ctx, store context.Context, chunks <-chan chunk) (c chunk, ok
 // feed makes events of the lines that end in b.
 func (r *run) feed(store context.Context, b []byte) error {
 	r.now = r.deps.Now()
+	r.ahead = b
 	for len(b) > 0 {
 		l, rest, ok := r.split.next(b)
 		b = rest
 		if !ok {
-			return nil
+			break
 		}
 		if err := r.line(store, l); err != nil {
 			return err
 		}
 	}
+	if r.key != "" {
+		r.mark()
+		r.trail.pass(r.ahead) // of the unfinished line
+	}
+	r.ahead = nil
 	return nil
+}
+
+// mark gives the position of the batch being filled the hashes of what was read before it. If the trail is past the
+// position, no line ended since the last chunk did, and then it has them.
+func (r *run) mark() {
+	n := r.pos.offset - r.trail.at
+	if n < 0 {
+		return
+	}
+	r.trail.pass(r.ahead[:n])
+	r.ahead = r.ahead[n:]
+	r.trail.mark(&r.pos)
+	r.filling.pos = r.pos
 }
 
 // line adds one line to the batch, and hands the batch over when it is full.
@@ -210,7 +232,7 @@ func (r *run) refuse(l line, at int64, cause error) {
 	if l.cut {
 		detail += fmt.Sprintf("; only its first %d bytes of %d are kept", len(raw), l.size)
 	}
-	id := envelope.HashID(r.cfg.ID, fmt.Appendf(nil, "%s@%d", r.place, at))
+	id := envelope.HashID(r.capture.scope, fmt.Appendf(nil, "%s@%d %s", r.place, at, raw))
 	e := quarantine.Entry{
 		Time: r.now, ID: id, Input: r.cfg.ID, Source: string(r.capture.appendSource(nil, r.pos.line)), Dataset: string(r.capture.dataset),
 		EventTime: envelope.NoTime, Kind: envelope.Raw, Reason: code, Detail: detail, Raw: append([]byte(nil), raw...),
@@ -224,6 +246,9 @@ func (r *run) refuse(l line, at int64, cause error) {
 
 // flush hands the batch over once the one before is durable.
 func (r *run) flush(store context.Context) error {
+	if r.key != "" {
+		r.mark()
+	}
 	if err := r.settle(); err != nil {
 		return err
 	}
