@@ -12,7 +12,7 @@
 //   - After one failed write or sync every call answers the same *FailedError, until the spool is opened again.
 //   - Damage costs the rows that are damaged (some events, about a kilobyte): they are set aside inside the
 //     database, counted and logged, and everything around them is read. A database whose tree is damaged is
-//     set aside as a file. Open does not fail of either.
+//     set aside as a file; inputs then begin again. Open does not fail of either.
 //   - It is bounded: Append waits at Options.MaxBytes of used pages; floors and deletions always go through.
 //
 // It does not guarantee that the file ever shrinks (pages are used again), that the file is not some megabytes

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -8,13 +9,14 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// load reads the state, repairs what can be repaired, and forgets sinks that are gone.
-func (s *Spool) load(path string) error {
-	err := s.db.Update(func(tx *bbolt.Tx) error {
-		if err := checkFormat(tx, path); err != nil {
+// load reads the state, repairs what can be repaired, and forgets sinks that are gone. It writes nothing when it
+// returns an error.
+func (s *Spool) load(path string, metaLost bool) error {
+	if err := s.update(func(tx *bbolt.Tx) error {
+		if err := s.checkFormat(tx, path); err != nil {
 			return err
 		}
-		if err := s.loadEpoch(tx); err != nil {
+		if err := s.loadEpoch(tx, metaLost); err != nil {
 			return err
 		}
 		if err := s.loadRows(tx, path); err != nil {
@@ -24,8 +26,7 @@ func (s *Spool) load(path string) error {
 			return err
 		}
 		return s.loadFloors(tx)
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	s.released = 0 // whatever the floors allow is deleted by the first transaction
@@ -38,35 +39,75 @@ func (s *Spool) load(path string) error {
 	})
 }
 
-func checkFormat(tx *bbolt.Tx, path string) error {
-	state := tx.Bucket(bucketState)
-	if state == nil {
-		return fmt.Errorf("open spool %s: it is a database, but not a spool: move it away", path)
+// update runs f in a writing transaction. The engine's own Update would, after a panic, walk through the tree again.
+func (s *Spool) update(f func(*bbolt.Tx) error) error {
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
 	}
-	content, ok := parseSummed(keyFormat, state.Get(keyFormat))
-	if !ok || len(content) != 4 {
-		return fmt.Errorf("open spool %s: its format version is damaged: move the file away to start with an empty spool", path)
-	}
-	if v := binary.BigEndian.Uint32(content); v != formatVersion {
-		return &VersionError{Path: path, Found: v, Supported: formatVersion}
-	}
-	for _, name := range [][]byte{bucketRows, bucketOffsets, bucketFloors, bucketDamaged} {
-		if tx.Bucket(name) == nil {
-			return fmt.Errorf("open spool %s: it has no %q: move the file away to start with an empty spool", path, name)
+	ended := false
+	defer func() {
+		if !ended {
+			s.abandon(tx)
 		}
+	}()
+	if err := f(tx); err != nil {
+		return err
+	}
+	err = tx.Commit()
+	ended = true
+	if err != nil {
+		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
 }
 
-func (s *Spool) loadEpoch(tx *bbolt.Tx) error {
-	content, ok := parseSummed(keyEpoch, tx.Bucket(bucketState).Get(keyEpoch))
-	if !ok || len(content) != len(s.epoch) {
-		s.log.Error("spool's epoch is damaged; a new one is drawn: events that were sent and not acknowledged may be stored twice")
-		if err := putEpoch(tx); err != nil {
-			return err
-		}
-		content, _ = parseSummed(keyEpoch, tx.Bucket(bucketState).Get(keyEpoch))
+// checkFormat looks whether this is a spool that can be read. A version that is damaged counts as this one if
+// either its number or its sum says so.
+func (s *Spool) checkFormat(tx *bbolt.Tx, path string) error {
+	state := tx.Bucket(bucketState)
+	if state == nil {
+		return &DamageError{What: path, Why: "it is a database, but not a spool"}
 	}
+	for _, name := range [][]byte{bucketRows, bucketOffsets, bucketFloors, bucketDamaged} {
+		if tx.Bucket(name) == nil {
+			return &DamageError{What: path, Why: fmt.Sprintf("it has no %q", name)}
+		}
+	}
+	version := binary.BigEndian.AppendUint32(nil, formatVersion)
+	want, stored := appendSummed(nil, keyFormat, version), state.Get(keyFormat)
+	content, ok := parseSummed(keyFormat, stored)
+	switch {
+	case ok && len(content) == 4:
+		if v := binary.BigEndian.Uint32(content); v != formatVersion {
+			return &VersionError{Path: path, Found: v, Supported: formatVersion}
+		}
+		return nil
+	case len(stored) == len(want) && (bytes.Equal(stored[:sumSize], want[:sumSize]) || bytes.Equal(stored[sumSize:], version)):
+		s.log.Error("spool's format version was damaged; it is written again", "version", formatVersion)
+		return state.Put(keyFormat, want)
+	}
+	return &DamageError{What: path, Why: "its format version is damaged"}
+}
+
+// loadEpoch reads the epoch. After the newer of the two metas was lost, the last transaction is gone, and its
+// positions are given out again: under the old epoch other events would have the ids of those that may be published.
+func (s *Spool) loadEpoch(tx *bbolt.Tx, metaLost bool) error {
+	content, ok := parseSummed(keyEpoch, tx.Bucket(bucketState).Get(keyEpoch))
+	switch {
+	case !ok || len(content) != len(s.epoch):
+		s.log.Error("spool's epoch is damaged; a new one is drawn: events that were sent and not acknowledged may be stored twice")
+	case metaLost:
+		s.log.Error("one of the spool's two meta pages is damaged: without a power cut before this, the last events may be missing; " +
+			"a new epoch is drawn: events that were sent and not acknowledged may be stored twice")
+	default:
+		copy(s.epoch[:], content)
+		return nil
+	}
+	if err := putEpoch(tx); err != nil {
+		return err
+	}
+	content, _ = parseSummed(keyEpoch, tx.Bucket(bucketState).Get(keyEpoch))
 	copy(s.epoch[:], content)
 	return nil
 }
@@ -93,7 +134,7 @@ func (s *Spool) loadRows(tx *bbolt.Tx, path string) error {
 		}
 		s.last = max(s.last, end)
 	}
-	if stored != nil && !ok {
+	if !ok { // nothing is stored before the first event
 		if err := tx.Bucket(bucketFloors).ForEach(func(k, v []byte) error {
 			if floor, ok := parseSummed(k, v); ok && len(floor) == 8 {
 				s.last = max(s.last, Seq(binary.BigEndian.Uint64(floor)))
@@ -102,9 +143,10 @@ func (s *Spool) loadRows(tx *bbolt.Tx, path string) error {
 		}); err != nil {
 			return err
 		}
+	}
+	if !ok && (stored != nil || s.last > 0) {
 		s.log.Error("spool's last position was damaged; it is taken from rows and floors", "last", uint64(s.last))
-		var b [8]byte
-		binary.BigEndian.PutUint64(b[:], uint64(s.last))
+		b := seqKey(s.last)
 		if err := state.Put(keyLast, appendSummed(nil, keyLast, b[:])); err != nil {
 			return err
 		}

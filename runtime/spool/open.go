@@ -85,10 +85,8 @@ func Open(dir string, opt Options) (*Spool, error) {
 		return nil, err
 	}
 	if err := s.open(dir); err != nil {
-		if s.db != nil {
-			_ = s.db.Close() // the first error is the one to tell
-		}
-		_ = s.lock.Close()
+		s.forget()
+		_ = s.lock.Close() // the first error is the one to tell
 		return nil, err
 	}
 	return s, nil
@@ -98,39 +96,81 @@ func Open(dir string, opt Options) (*Spool, error) {
 func (s *Spool) open(dir string) error {
 	path := filepath.Join(dir, fileDB)
 	_, err := os.Stat(path)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !missing {
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.begin(dir, path)
+	}
+	if err != nil {
 		return fmt.Errorf("open spool: %w", err)
 	}
-	if !missing {
-		if err := inspect(path); err != nil {
-			var damage *DamageError
-			if !errors.As(err, &damage) {
-				return err
-			}
-			if s.stats.SetAside, err = moveAside(path); err != nil {
-				return err
-			}
-			s.log.Error("spool could not be read and was moved aside; events in it that had no outcome yet are in that file only",
-				"file", s.stats.SetAside, "cause", damage)
-			missing = true
-		}
+	metaLost, err := inspect(path)
+	if err == nil {
+		err = s.engine(path, metaLost)
 	}
-	if missing {
-		if err := create(dir); err != nil {
-			return fmt.Errorf("create spool %s: %w", dir, err)
-		}
+	var damage *DamageError
+	if !errors.As(err, &damage) {
+		return err
 	}
+	s.forget()
+	aside, err := moveAside(path)
+	if err != nil {
+		return err
+	}
+	s.stats.SetAside = aside
+	s.log.Error("the spool's database is damaged and was moved aside; an empty one begins. "+
+		"Inputs start again from the beginning of their files: events that were published already may be published again under new ids. "+
+		"Events that were not published yet and whose input is gone are in the moved file only. "+
+		"To avoid copies, stop the agent and take what was published out of the inputs' files; "+
+		"keep the moved file until nothing in it is missed, and look at the disk, which has most likely caused this",
+		"file", aside, "cause", damage)
+	return s.begin(dir, path)
+}
+
+// begin makes an empty database and opens it.
+func (s *Spool) begin(dir, path string) error {
+	if err := create(dir); err != nil {
+		return fmt.Errorf("create spool %s: %w", dir, err)
+	}
+	return s.engine(path, false)
+}
+
+// engine opens the database and loads what it says. What the engine panics with comes back as a *DamageError.
+func (s *Spool) engine(path string, metaLost bool) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = &DamageError{What: path, Why: fmt.Sprint(p)}
+		}
+	}()
 	o := options()
 	o.InitialMmapSize = mapSize(s.opt.MaxBytes)
-	if s.opt.openFile != nil {
-		o.OpenFile = s.opt.openFile
+	o.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		open := os.OpenFile
+		if s.opt.openFile != nil {
+			open = s.opt.openFile
+		}
+		var err error
+		s.file, err = open(name, flag, mode)
+		return s.file, err
 	}
 	if s.db, err = bbolt.Open(path, 0o600, o); err != nil {
+		if errors.Is(err, berrors.ErrInvalid) || errors.Is(err, berrors.ErrChecksum) || errors.Is(err, berrors.ErrVersionMismatch) {
+			return &DamageError{What: path, Why: err.Error()}
+		}
 		return fmt.Errorf("open spool %s: %w", path, err)
 	}
 	s.db.AllocSize = int(min(max(s.opt.MaxBytes/16, 1<<16), 16<<20))
-	return s.load(path)
+	return s.load(path, metaLost)
+}
+
+// forget gives up a database that could not be opened or loaded, and what is known from it.
+func (s *Spool) forget() {
+	if s.db != nil && !s.stuck {
+		_ = s.db.Close() // what was wrong with it is what is told
+	} else if s.file != nil {
+		_ = s.file.Close() // the engine's lock goes with it
+	}
+	s.db, s.file, s.stuck = nil, nil, false
+	s.first, s.last, s.sinks, s.stats = 0, 0, nil, Stats{}
 }
 
 // options are what every opening of the database has in common. The engine's own lock is no help before the
@@ -205,48 +245,23 @@ func moveAside(path string) (string, error) {
 	return to, lockdir.Sync(filepath.Dir(path))
 }
 
-// inspect walks through the whole tree once, read-only, in this goroutine. The engine does the same on opening,
-// but in a goroutine of its own, where a damaged page would end the process on every start. Checksums of rows are
-// not looked at. A *DamageError means that the file is no use.
-func inspect(path string) (err error) {
-	info, err := os.Stat(path)
+// inspect walks through the whole tree once, before the engine does: see tree. metaLost tells that one of the two
+// meta pages is damaged. A *DamageError means that the file is no use; a page that the disk cannot read is damage too.
+func inspect(path string) (metaLost bool, err error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("open spool: %w", err)
+		return false, fmt.Errorf("open spool: %w", err)
 	}
-	damaged := func(why any) error { return &DamageError{What: path, Why: fmt.Sprint(why)} }
-	if info.Size() < 4*pageSize {
-		return damaged(fmt.Sprintf("it has only %d bytes", info.Size()))
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return false, fmt.Errorf("open spool: %w", err)
 	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = damaged(p)
-		}
-	}()
-	o := options()
-	o.ReadOnly = true
-	db, err := bbolt.Open(path, 0o600, o)
-	switch {
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum):
-		return damaged(err)
-	case err != nil:
-		return fmt.Errorf("open spool %s: %w", path, err)
+	if !info.Mode().IsRegular() {
+		return false, fmt.Errorf("open spool: %s is not a file: move it away", path)
 	}
-	defer db.Close()
-	return db.View(func(tx *bbolt.Tx) error {
-		if tx.Size() > info.Size() {
-			return damaged(fmt.Sprintf("it has %d bytes of %d", info.Size(), tx.Size()))
-		}
-		n := 0
-		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
-			cur := b.Cursor()
-			for k, _ := cur.First(); k != nil; k, _ = cur.Next() {
-				if n += len(k); n > shedEvery/64 { // a key stands for some pages of rows
-					n = 0
-					shed(tx)
-				}
-			}
-			return nil
-		})
-	})
+	if metaLost, err = checkTree(f, info.Size()); err != nil {
+		return false, &DamageError{What: path, Why: err.Error()}
+	}
+	return metaLost, nil
 }

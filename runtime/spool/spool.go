@@ -78,6 +78,7 @@ type Spool struct {
 	log   *slog.Logger
 	lock  *lockdir.Lock
 	db    *bbolt.DB
+	file  *os.File // the database; db closes it
 	epoch [16]byte
 
 	wake    chan struct{} // cap 1: the committer has something to look at
