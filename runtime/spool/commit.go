@@ -29,6 +29,7 @@ type step uint8
 const (
 	stepWait   step = iota // until it is poked
 	stepLinger             // as well, but not beyond floorDelay
+	stepRetry              // as well, but not beyond roomDelay
 	stepCommit             // one transaction
 	stepEnd                // sealed, drained and settled
 )
@@ -55,7 +56,7 @@ func (s *Spool) Run(ctx context.Context) error {
 	timer := time.NewTimer(floorDelay)
 	timer.Stop()
 	defer timer.Stop()
-	armed, late := false, false
+	armed, slow, late := false, false, false // slow: the timer is for roomDelay
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		todo := s.nextLocked(late)
@@ -65,15 +66,20 @@ func (s *Spool) Run(ctx context.Context) error {
 			return nil
 		case stepCommit:
 			timer.Stop()
-			armed, late = false, false
+			armed, slow, late = false, false, false
 			if err := s.commit(true); err != nil {
 				return err
 			}
 			continue
 		case stepLinger:
-			if !armed {
+			if !armed || slow {
 				timer.Reset(floorDelay)
-				armed = true
+				armed, slow = true, false
+			}
+		case stepRetry:
+			if !armed {
+				timer.Reset(roomDelay)
+				armed, slow = true, true
 			}
 		}
 		select {
@@ -101,20 +107,25 @@ func (s *Spool) flush() error {
 	}
 }
 
-// nextLocked decides what is worth a transaction; late means that floors have waited for floorDelay.
+// nextLocked decides what is worth a transaction; late means that the timer has run out.
 func (s *Spool) nextLocked(late bool) step {
 	dirty, settled := s.dirtyLocked(), s.settledLocked()
+	due := len(s.queue) > 0 && s.minFloorLocked() > s.released || // room for those who wait
+		len(s.damage) > 0 || s.backlog
 	switch {
 	case len(s.queue) > 0 && !s.full,
-		len(s.queue) > 0 && s.minFloorLocked() > s.released, // room for those who wait
-		len(s.damage) > 0, s.backlog,
+		due && !s.tight,
 		dirty && late,
+		late && s.noRoom && len(s.queue) > 0,
+		late && s.tight && due,
 		dirty && s.sealed && settled:
 		return stepCommit
 	case s.sealed && settled:
 		return stepEnd
 	case dirty:
 		return stepLinger
+	case s.noRoom && len(s.queue) > 0, s.tight && due:
+		return stepRetry
 	}
 	return stepWait
 }
@@ -155,8 +166,10 @@ func (s *Spool) minFloorLocked() Seq {
 // batch in it is answered. An error is final: the spool has failed.
 func (s *Spool) commit(intake bool) error {
 	c := change{}
-	s.done = s.done[:0]
-	err := s.write(&c, intake)
+	err := s.writeWhole(&c, intake)
+	if c.diskLeft {
+		s.tellRoom(false)
+	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,8 +178,10 @@ func (s *Spool) commit(intake bool) error {
 		return s.err
 	}
 	s.taken = 0
+	s.tight = c.tight
 	if intake {
-		s.full = c.headLeft
+		s.full = c.headLeft || c.tight
+		s.noRoom = c.diskLeft || c.tight
 	}
 	s.stats.Bytes, s.stats.Disk = c.used, c.size
 	if c.idle {

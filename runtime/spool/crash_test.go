@@ -20,6 +20,10 @@ import (
 const envChild = "EDGE_SPOOL_TEST_CHILD"
 
 func TestMain(m *testing.M) {
+	if err := smallDisk(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if dir := os.Getenv(envChild); dir != "" {
 		if err := child(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -35,9 +39,6 @@ const childInputs = 4
 // child appends from several inputs until it is killed or the spool fails, and says on stdout what it was told.
 // Each input goes on where its offset says. One sink settles what it reads, the other never does.
 func child(dir string) error {
-	if err := childLimit(); err != nil {
-		return err
-	}
 	s, err := Open(dir, Options{Sinks: []string{"keeps", "settles"}, MaxBytes: 64 << 20})
 	if err != nil {
 		return err

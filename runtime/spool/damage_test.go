@@ -468,6 +468,10 @@ func TestFailedWriteIsFinal(t *testing.T) {
 		file = f
 		return f, err
 	}})
+	// Room for what follows is reserved by then: what fails is the write.
+	if _, err := s.Append(context.Background(), Batch{Offset: Offset{"other", make([]byte, 64<<10)}}); err != nil {
+		t.Fatal(err)
+	}
 	s.append(same(1, 10)...)
 	k := s.reader("a")
 	var b Block

@@ -14,6 +14,8 @@
 //     database, counted and logged, and everything around them is read. A database whose tree is damaged is
 //     set aside as a file; inputs then begin again. Open does not fail of either.
 //   - It is bounded: Append waits at Options.MaxBytes of used pages; floors and deletions always go through.
+//   - A full disk is a full spool, not a broken one: Append waits, and goes on when sinks have settled events or the
+//     disk has room again (FORMAT.md says on which systems and file systems).
 //
 // It does not guarantee that the file ever shrinks (pages are used again), that the file is not some megabytes
 // larger than MaxBytes, or that a floor survives a crash within 200 ms of its Release. It knows nothing of what is

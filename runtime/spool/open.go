@@ -158,8 +158,14 @@ func (s *Spool) engine(path string, metaLost bool) (err error) {
 		}
 		return fmt.Errorf("open spool %s: %w", path, err)
 	}
-	s.db.AllocSize = int(min(max(s.opt.MaxBytes/16, 1<<16), 16<<20))
-	return s.load(path, metaLost)
+	if err := s.firstRoom(); err != nil {
+		return fmt.Errorf("open spool %s: %w", path, err)
+	}
+	err = s.load(path, metaLost)
+	if errors.Is(err, berrors.ErrMaxSizeReached) {
+		return fmt.Errorf("open spool %s: %w: free some, then start the agent again", path, errNoRoom)
+	}
+	return err
 }
 
 // forget gives up a database that could not be opened or loaded, and what is known from it.

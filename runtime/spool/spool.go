@@ -45,6 +45,8 @@ type Options struct {
 
 	// openFile replaces os.OpenFile for the database, for tests that break it.
 	openFile func(string, int, os.FileMode) (*os.File, error)
+	// allocate replaces the function of that name, for tests without a small disk.
+	allocate func(f *os.File, from, used, to int64) error
 }
 
 var (
@@ -89,6 +91,9 @@ type Spool struct {
 	done  []*request // in the transaction
 	stuck bool       // the engine holds its own locks for ever
 
+	reserved int64 // bytes of the file that have blocks: see reserve
+	toldFull bool  // the log says that the disk is full
+
 	mu sync.Mutex
 	// All below is guarded by mu.
 	//
@@ -104,6 +109,8 @@ type Spool struct {
 	stopped  bool // Run has ended, or Close was called
 	sealed   bool
 	full     bool // the head of the queue did not fit
+	noRoom   bool // because of the disk
+	tight    bool // what is due could not be done for want of room, and waits
 	backlog  bool // released rows are left to be deleted
 	err      error
 	stats    Stats
@@ -125,12 +132,13 @@ type request struct {
 	size  int64
 	first Seq
 	err   error
+	gone  error         // why Append wants no more than an answer; guarded by Spool.mu
 	done  chan struct{} // closed when first or err is set
 }
 
 // Append stores b and returns the position of its first record (without records: the position that the next
 // event will have). It returns after the sync: from then on the producer may forget what it sent. Calls that wait
-// at the same time share a transaction. While the spool is full it waits, until ctx ends.
+// at the same time share a transaction. While the spool is full it waits, until ctx ends; a disk without room is no error, but a reason to wait.
 //
 // When ctx ends first, nothing was stored and nothing will be. Other errors: *TooLargeError, ErrSealed,
 // ErrStopped, *FailedError. The spool reads the slices of b until Append returns and never after.
@@ -171,6 +179,7 @@ func (s *Spool) Append(ctx context.Context, b Batch) (Seq, error) {
 		s.poke()
 		return 0, ctx.Err()
 	}
+	r.gone = ctx.Err()
 	s.mu.Unlock()
 	<-r.done // being written: the answer is near, and only it is true
 	return r.first, r.err

@@ -11,6 +11,7 @@ type Stats struct {
 	Disk     int64 // the file, with pages that wait to be used again
 	MaxBytes int64
 	Full     bool // an Append waits for room
+	DiskFull bool // it is the disk that has none, not MaxBytes
 	Sinks    []SinkStats
 
 	Commits  uint64
@@ -57,6 +58,7 @@ func (s *Spool) Stats() Stats {
 	out.Events = uint64(s.last - (s.first - 1))
 	out.MaxBytes = s.opt.MaxBytes
 	out.Full = s.full && len(s.queue) > 0
+	out.DiskFull = out.Full && s.noRoom
 	out.Sinks = slices.Grow(out.Sinks, len(s.sinks))
 	for _, c := range s.sinks {
 		out.Sinks = append(out.Sinks, SinkStats{c.name, c.floor, c.skipped})

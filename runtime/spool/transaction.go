@@ -16,6 +16,7 @@ type change struct {
 	damage  []Seq // rows to set aside
 	events  int   // appended
 	touched int64 // bytes
+	bytes   int64 // of batches, estimated
 
 	deleted  int
 	more     bool // deleting stopped at maxDelete
@@ -26,11 +27,13 @@ type change struct {
 	used     int64  // after it
 	size     int64
 	headLeft bool // the head of the queue did not fit
+	diskLeft bool // because of the disk
+	tight    bool // a transaction that did more had no room
 }
 
 // write does the disk's part of commit. What the engine panics with (it does when pages are not what they
 // should be, and a page that cannot be read is a fault) comes back as an error.
-func (s *Spool) write(c *change, intake bool) (err error) {
+func (s *Spool) write(c *change, e effort) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	tx, err := s.db.Begin(true)
 	if err != nil {
@@ -49,7 +52,15 @@ func (s *Spool) write(c *change, intake bool) (err error) {
 	c.used = c.size - s.freeBytes()
 	rows := tx.Bucket(bucketRows)
 	rows.FillPercent = fillPercent
-	s.plan(c, intake, rows)
+	want, large := int64(0), int64(0)
+	if e == effortAll {
+		want, large = s.wanted(c)
+	}
+	limit, err := s.makeRoom(c, want, large)
+	if err != nil {
+		return err
+	}
+	s.plan(c, e, limit)
 	if err := s.setAside(tx, c); err != nil {
 		return fmt.Errorf("set damaged rows aside: %w", err)
 	}
@@ -76,33 +87,59 @@ func (s *Spool) write(c *change, intake bool) (err error) {
 	return nil
 }
 
-// plan decides, under the mutex, what the transaction holds.
-func (s *Spool) plan(c *change, intake bool, rows *bbolt.Bucket) {
+// wanted is what the waiting batches that MaxBytes allows will take, and how much of it is in large records.
+func (s *Spool) wanted(c *change) (bytes, large int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.queue {
+		if bytes > 0 && bytes+r.size > maxCommitBytes || !s.allowedLocked(c, bytes, r.size) {
+			break
+		}
+		bytes += r.size
+		for _, rec := range r.batch.Records {
+			if len(rec) > pageSize/2 {
+				large += int64(len(rec))
+			}
+		}
+	}
+	return bytes, large
+}
+
+// allowedLocked tells whether MaxBytes allows size bytes behind others of the same transaction. An empty spool takes
+// one batch whatever it has.
+func (s *Spool) allowedLocked(c *change, others, size int64) bool {
+	return c.used+others+size <= s.opt.MaxBytes || s.first > s.last && others == 0
+}
+
+// plan decides, under the mutex, what the transaction holds. Bytes in use may not pass limit.
+func (s *Spool) plan(c *change, e effort, limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.last, c.low = s.last, s.minFloorLocked()
 	if c.low <= s.released && !s.backlog {
 		c.low = 0
 	}
-	c.damage = s.damage
+	c.damage = s.damage[:min(len(s.damage), maxSetAside)]
 	for _, k := range s.sinks {
 		c.floors = append(c.floors, k.floor)
 	}
-	if !intake {
+	if e == effortFloors {
+		c.low, c.damage = 0, nil
+	}
+	if e != effortAll {
 		return
 	}
-	empty := s.first > s.last
-	var bytes int64
 	for len(s.queue) > 0 {
 		r := s.queue[0]
-		if bytes > 0 && bytes+r.size > maxCommitBytes {
+		if c.bytes > 0 && c.bytes+r.size > maxCommitBytes {
 			break
 		}
-		if c.used+bytes+r.size > s.opt.MaxBytes && !(empty && bytes == 0) {
+		c.diskLeft = c.used+c.bytes+r.size > limit
+		if c.diskLeft || !s.allowedLocked(c, c.bytes, r.size) {
 			c.headLeft = true
 			break
 		}
-		bytes += r.size
+		c.bytes += r.size
 		s.done = append(s.done, r)
 		s.queue = s.queue[1:]
 	}

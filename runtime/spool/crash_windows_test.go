@@ -1,3 +1,0 @@
-package spool
-
-func childLimit() error { return nil }
