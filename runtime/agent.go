@@ -114,7 +114,7 @@ func (a *Agent) watchSpool(ctx context.Context, stopIntake func()) {
 			full = 0
 			continue
 		}
-		if full++; full != 2 {
+		if full++; full < 2 {
 			continue
 		}
 		last := a.sinks[0]
@@ -124,13 +124,17 @@ func (a *Agent) watchSpool(ctx context.Context, stopIntake func()) {
 			}
 		}
 		log := a.log.With("sink", last.cfg.ID, "behind", uint64(st.LastSeq-st.Floor(last.cfg.ID)), "max_bytes", st.MaxBytes)
-		if last.halted() == nil {
+		switch {
+		case last.halted() != nil:
+			log.Error("the spool is full of what a failed sink has not taken: intake ends; mend the sink or take it out of the configuration")
+			stopIntake()
+			return
+		case full > 2: // told already
+		case st.DiskFull:
+			log.Warn("the disk is full: inputs wait until it has room again or sinks have taken more")
+		default:
 			log.Warn("the spool is full: inputs wait for the sink that is farthest behind; raise spool.max_bytes for longer outages")
-			continue
 		}
-		log.Error("the spool is full of what a failed sink has not taken: intake ends; mend the sink or take it out of the configuration")
-		stopIntake()
-		return
 	}
 }
 

@@ -50,6 +50,9 @@ func readModule(path string, limit int) ([]byte, error) {
 	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("load module %s: not a regular file: name the module's .wasm", path)
 	}
+	if st.Size() == 0 { // or a file of the kernel's, whose read may wait
+		return nil, fmt.Errorf("load module %s: it is empty: build it again", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("load module: %w", err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -38,16 +39,17 @@ func newLogger(w io.Writer, tty bool, level slog.Level) *slog.Logger {
 // write fails instead.
 func ignoreBrokenPipes() { signal.Ignore(syscall.SIGPIPE) }
 
-// patient passes writes on to another writer from a goroutine of its own, so that a reader of the log who has stopped
-// reading cannot stop the agent. What does not fit is dropped and counted; the count is written when there is room
-// again. Safe for concurrent use.
+// patient passes writes on to another writer from a goroutine of its own, so that a reader who has stopped reading
+// cannot stop the agent. What does not fit is dropped and counted; the count is written when there is room again.
+// Safe for concurrent use.
 type patient struct {
 	lines chan line
-	done  chan struct{}
+	limit time.Duration // how long flush waits
 
 	mu      sync.Mutex
-	closed  bool // guarded by mu
-	dropped int  // guarded by mu: lines since the last that was passed on
+	closed  bool  // guarded by mu
+	dropped int   // guarded by mu: lines since the last that was passed on
+	err     error // guarded by mu: the first of the other writer
 }
 
 // line is what is to be written, or a question: whether everything before it is.
@@ -57,21 +59,29 @@ type line struct {
 }
 
 const (
-	patientLines = 1024        // waiting: some 300 KB
-	patientFlush = time.Second // how long the last lines may take
+	patientLines = 1024             // waiting: some 300 KB
+	logFlush     = time.Second      // how long the last log lines may take
+	dataFlush    = 10 * time.Second // and the summary, which somebody has asked for
 )
 
+var errNotRead = errors.New("write output: nobody reads it")
+
 // newPatient starts the goroutine; close ends it.
-func newPatient(w io.Writer) *patient {
-	p := &patient{lines: make(chan line, patientLines), done: make(chan struct{})}
+func newPatient(w io.Writer, limit time.Duration) *patient {
+	p := &patient{lines: make(chan line, patientLines), limit: limit}
 	go func() {
-		defer close(p.done)
 		for l := range p.lines {
 			if l.written != nil {
 				close(l.written)
 				continue
 			}
-			w.Write(l.text) // an error concerns the reader of the log, and there is nobody else to tell
+			if _, err := w.Write(l.text); err != nil {
+				p.mu.Lock()
+				if p.err == nil {
+					p.err = err
+				}
+				p.mu.Unlock()
+			}
 		}
 	}()
 	return p
@@ -83,10 +93,7 @@ func (p *patient) Write(b []byte) (int, error) {
 	if p.closed {
 		return len(b), nil
 	}
-	if p.dropped > 0 && len(p.lines) < cap(p.lines)-1 {
-		p.lines <- line{text: fmt.Appendf(nil, "edge: %d log lines were dropped, because nobody read them\n", p.dropped)}
-		p.dropped = 0
-	}
+	p.confessLocked()
 	select {
 	case p.lines <- line{text: bytes.Clone(b)}:
 	default:
@@ -95,30 +102,53 @@ func (p *patient) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flush waits until everything is written, but not for ever.
-func (p *patient) flush() {
-	late := time.NewTimer(patientFlush)
-	defer late.Stop()
-	written := make(chan struct{})
-	select {
-	case p.lines <- line{written: written}:
-	case <-late.C:
+// confessLocked writes how many lines were dropped, if there is room to.
+func (p *patient) confessLocked() {
+	if p.dropped == 0 || p.closed {
 		return
 	}
 	select {
-	case <-written:
-	case <-late.C:
+	case p.lines <- line{text: fmt.Appendf(nil, "edge: %d log lines were dropped, because nobody read them\n", p.dropped)}:
+		p.dropped = 0
+	default:
 	}
+}
+
+// flush waits until everything is written, but not for ever. It returns the first error of the other writer.
+func (p *patient) flush() error {
+	late := time.NewTimer(p.limit)
+	defer late.Stop()
+	for last := false; !last; {
+		p.mu.Lock()
+		p.confessLocked()
+		last = p.dropped == 0
+		p.mu.Unlock()
+		written := make(chan struct{})
+		select {
+		case p.lines <- line{written: written}:
+		case <-late.C:
+			return errNotRead
+		}
+		select {
+		case <-written:
+		case <-late.C:
+			return errNotRead
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
 }
 
 // close flushes and ends the goroutine. With a reader who never reads again it stays, and the end of the process
 // takes it. Nothing may be flushed afterwards.
-func (p *patient) close() {
-	p.flush()
+func (p *patient) close() error {
+	err := p.flush()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
 	close(p.lines)
+	return err
 }
 
 // screen shares a terminal between log lines and one live line at the bottom. Safe for concurrent use.

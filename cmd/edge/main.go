@@ -58,11 +58,14 @@ func run(args []string, io streams) int {
 	code := exitCode(err)
 	var sig *signalError
 	if err != nil && !errors.As(err, &sig) {
-		fmt.Fprintf(io.err, "edge: %v\n", err)
+		text := fmt.Sprintf("edge: %v\n", err)
 		var usage *usageError
 		if errors.As(err, &usage) {
-			fmt.Fprintln(io.err, "run edge --help, or edge COMMAND --help, for what there is")
+			text += "run edge --help, or edge COMMAND --help, for what there is\n"
 		}
+		last := newPatient(io.err, logFlush) // the exit code must come, whoever reads
+		fmt.Fprint(last, text)
+		last.close()
 	}
 	return code
 }

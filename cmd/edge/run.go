@@ -63,8 +63,10 @@ func runAgent(ctx context.Context, io streams, cfg *config.Config, f runFlags) e
 		level = slog.LevelDebug
 	}
 	tty := terminal(io.err)
-	sink := newPatient(io.err)
+	sink := newPatient(io.err, logFlush)
 	defer sink.close()
+	out := newPatient(io.out, dataFlush)
+	defer out.close()
 	show := &screen{w: sink}
 	log := newLogger(show, tty, level)
 	for _, w := range cfg.Warnings {
@@ -81,12 +83,12 @@ func runAgent(ctx context.Context, io streams, cfg *config.Config, f runFlags) e
 	watching, unwatch := context.WithCancel(context.Background())
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
-		w := watch{agent: agent, log: log, once: f.once, columns: func() int { return columns(io.err) }, flush: sink.flush}
+		w := watch{agent: agent, log: log, once: f.once, columns: func() int { return columns(io.err) }, flush: func() { sink.flush() }}
 		if tty && !f.quiet {
 			w.screen = show
 		}
 		if !f.json {
-			w.settled = func(s *status.Summary) { printSummary(io.out, s, cfg.File, false) }
+			w.settled = func(s *status.Summary) { printSummary(out, s, cfg.File, false) }
 		}
 		w.run(watching)
 	})
@@ -98,9 +100,7 @@ func runAgent(ctx context.Context, io streams, cfg *config.Config, f runFlags) e
 		err = errors.Join(err, cerr)
 	}
 	sink.flush() // the log and the last live line come before the summary
-	if perr := printSummary(io.out, summary, cfg.File, f.json); perr != nil {
-		err = errors.Join(err, perr)
-	}
+	err = errors.Join(err, printSummary(out, summary, cfg.File, f.json), out.flush())
 	if err == nil && !summary.Balanced {
 		err = errors.New("the books do not balance: see the summary")
 	}

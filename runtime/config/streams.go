@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -37,8 +38,8 @@ func (w *walker) checkStreams(c *Config) {
 	}
 }
 
-// sameServer tells whether two checked addresses name a server in common. There is one embedded server. One machine
-// under two names is not noticed.
+// sameServer tells whether two checked addresses name a server in common. There is one embedded server. All names of
+// this machine's loopback are one; any other machine under two names is not noticed.
 func sameServer(a, b string) bool {
 	theirs := servers(b)
 	return slices.ContainsFunc(servers(a), func(s string) bool { return slices.Contains(theirs, s) })
@@ -47,19 +48,28 @@ func sameServer(a, b string) bool {
 // defaultPort is what a NATS client takes for an address without one.
 const defaultPort = "4222"
 
-// servers are the hosts and ports of an address, or the scheme of the embedded server.
+// servers are the hosts and ports of an address, and the scheme of the embedded server.
 func servers(s string) (all []string) {
 	for p := range strings.SplitSeq(s, ",") {
 		u, err := url.Parse(strings.TrimSpace(p))
-		switch {
-		case err != nil:
-		case u.Scheme == schemeEmbedded:
-			all = append(all, schemeEmbedded)
-		case u.Port() == "":
-			all = append(all, strings.ToLower(u.Hostname())+":"+defaultPort)
-		default:
-			all = append(all, strings.ToLower(u.Hostname())+":"+u.Port())
+		if err != nil {
+			continue
 		}
+		port := u.Port()
+		if u.Scheme == schemeEmbedded {
+			all = append(all, schemeEmbedded)
+			if port == "" || port == "0" {
+				continue // any free one: nobody else can name it
+			}
+		}
+		if port == "" {
+			port = defaultPort
+		}
+		host := strings.ToLower(u.Hostname())
+		if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+			host = "loopback"
+		}
+		all = append(all, host+":"+port)
 	}
 	return all
 }

@@ -130,35 +130,33 @@ func (l *Lane) reject(b *block, i int, e envelope.Event, reason, detail string) 
 	l.condemnLater(b, i, l.entry(&e, b.raw.Records[i], reason, detail))
 }
 
-// condemn makes the pending quarantine entries durable, and only then settles their events.
+// condemn makes the pending quarantine entries durable, and only then settles their events. When the quarantine is
+// full it settles those that are in it.
 func (l *Lane) condemn() error {
 	if len(l.entries) == 0 {
 		return nil
 	}
-	if err := l.put(l.entries); err != nil {
-		return fmt.Errorf("quarantine %d events of sink %s: %w", len(l.entries), l.cfg.Sink, err)
+	stored := len(l.entries)
+	_, err := l.cfg.Quarantine.Put(l.entries)
+	if err != nil {
+		stored = 0
+		var full *quarantine.FullError
+		if errors.As(err, &full) {
+			stored = full.Stored
+		}
+		err = fmt.Errorf("quarantine events of sink %s: %w", l.cfg.Sink, err)
 	}
-	for i := range l.entries {
+	for i := range stored {
 		l.tell(&l.entries[i])
-	}
-	for _, m := range l.marks {
-		l.settleEvent(m.block, m.event)
+		l.settleEvent(l.marks[i].block, l.marks[i].event)
 		l.cfg.Counts.Quarantined.Add(1)
+	}
+	if err != nil {
+		return err // the rest is still open: it stays in the spool
 	}
 	clear(l.entries)
 	l.entries, l.marks = l.entries[:0], l.marks[:0]
 	return nil
-}
-
-// put stores entries in one write, or, where they do not fit as one, in halves: a small quarantine takes a large batch
-// in parts, and is full only when it cannot take a single entry.
-func (l *Lane) put(entries []quarantine.Entry) error {
-	_, err := l.cfg.Quarantine.Put(entries)
-	var full *quarantine.FullError
-	if half := len(entries) / 2; half > 0 && errors.As(err, &full) {
-		return errors.Join(l.put(entries[:half]), l.put(entries[half:]))
-	}
-	return err
 }
 
 // tell logs the first quarantined event of each reason, and after that only every power of ten: a module that refuses

@@ -40,6 +40,7 @@ type LockedError = lockdir.LockedError
 type FullError struct {
 	Dir                string
 	Bytes, More, Limit int64
+	Stored             int // leading entries of the Put that are durable
 }
 
 func (e *FullError) Error() string {
@@ -144,8 +145,9 @@ func (s *Store) open(log *slog.Logger) error {
 }
 
 // Put makes entries durable: it returns after the sync. added is how many were not there yet; the others are
-// not written again. Nothing of entries is kept. After any error none of them may be taken as stored. Errors:
-// *FullError (nothing was written, a later Put may succeed), *FailedError, ErrClosed.
+// not written again. Nothing of entries is kept. Errors: *FullError (its Stored leading entries are durable, nothing
+// behind them was written, a later Put may succeed), *FailedError, ErrClosed; after any other none of them may be
+// taken as stored.
 func (s *Store) Put(entries []Entry) (added int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,6 +156,7 @@ func (s *Store) Put(entries []Entry) (added int, err error) {
 	}
 	s.buf = s.buf[:0]
 	var keys []key
+	var full *FullError
 	for i := range entries {
 		e := &entries[i]
 		k := keyOf(e)
@@ -164,20 +167,22 @@ func (s *Store) Put(entries []Entry) (added int, err error) {
 		if s.buf, err = appendLine(s.buf, e); err != nil {
 			return 0, fmt.Errorf("put event %s into quarantine: %w", e.ID, err)
 		}
-		if n := len(s.buf) - from; n > maxLine {
+		n := len(s.buf) - from
+		if n > maxLine {
 			return 0, fmt.Errorf("put event %s into quarantine: its entry has %d bytes, at most %d can be kept", e.ID, n, maxLine)
+		}
+		if have := s.bytes + int64(from); have+int64(n) > s.max {
+			s.buf = s.buf[:from]
+			full = &FullError{Dir: s.dir, Bytes: have, More: int64(n), Limit: s.max, Stored: i}
+			break
 		}
 		keys = append(keys, k)
 	}
-	if len(keys) == 0 {
-		return 0, nil
-	}
-	if more := int64(len(s.buf)); s.bytes+more > s.max {
-		return 0, &FullError{Dir: s.dir, Bytes: s.bytes, More: more, Limit: s.max}
-	}
-	if err := s.write(); err != nil {
-		s.err = &FailedError{Cause: err}
-		return 0, s.err
+	if len(keys) > 0 {
+		if err := s.write(); err != nil {
+			s.err = &FailedError{Cause: err}
+			return 0, s.err
+		}
 	}
 	for _, k := range keys {
 		s.seen[k] = struct{}{}
@@ -186,6 +191,9 @@ func (s *Store) Put(entries []Entry) (added int, err error) {
 	s.stats.Entries += len(keys)
 	if cap(s.buf) > 1<<20 {
 		s.buf = nil // one huge entry is no reason to keep its room
+	}
+	if full != nil {
+		return len(keys), full
 	}
 	return len(keys), nil
 }

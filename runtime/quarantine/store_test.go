@@ -152,19 +152,22 @@ func TestFull(t *testing.T) {
 	s := openStore(t, dir, Options{MaxBytes: 4000})
 	entries := numbered(0, 20)
 	put(t, s, 2, entries[:2]...)
-	before := s.Stats()
 	var full *FullError
-	if n, err := s.Put(entries); n != 0 || !errors.As(err, &full) || !strings.Contains(err.Error(), "quarantine.max_bytes") {
+	n, err := s.Put(entries)
+	if !errors.As(err, &full) || full.Stored != 2+n || n == 0 || full.Stored >= len(entries) || !strings.Contains(err.Error(), "quarantine.max_bytes") {
 		t.Fatalf("put beyond the limit: %d, %v", n, err)
+	}
+	before := s.Stats()
+	if again, err := s.Put(entries[full.Stored:]); again != 0 || !errors.As(err, &full) || full.Stored != 0 {
+		t.Errorf("put where nothing fits: %d, %v", again, err)
 	}
 	if after := s.Stats(); !reflect.DeepEqual(before, after) {
 		t.Errorf("a refused put changed %+v to %+v", before, after)
 	}
-	put(t, s, 1, entries[2]) // smaller ones still fit
-	put(t, s, 0, entries[:3]...)
+	put(t, s, 0, entries[:2+n]...) // all of them are there
 	closeStore(t, s)
-	if got, d := all(t, dir); len(got) != 3 || d != (Damage{}) {
-		t.Errorf("%d entries, damage %+v", len(got), d)
+	if got, d := all(t, dir); len(got) != 2+n || d != (Damage{}) {
+		t.Errorf("%d entries, damage %+v, want %d", len(got), d, 2+n)
 	}
 }
 
