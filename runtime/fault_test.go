@@ -198,27 +198,47 @@ func TestDamagedSpool(t *testing.T) {
 }
 
 // TestFailedSinkFillsTheSpool: a serving agent whose failed sink keeps the spool full would leave its inputs and the
-// other sinks waiting for ever. It ends instead, with everything captured delivered to the good sink.
+// other sinks waiting for ever. It ends instead, with everything captured delivered to the good sink, also when the
+// sink fails long after the spool was full.
 func TestFailedSinkFillsTheSpool(t *testing.T) {
-	srv := natstest.Start(t, natstest.SyncInterval("1m"))
-	s := newSite(t)
 	const n = 150_000
-	s.events(n, nil)
-	cfg := s.config(natsSink("good", srv, "") + strings.Replace(natsSink("bad", srv, ""), "create_stream: true", "create_stream: false", 1))
-	cfg.Spool.MaxBytes = 8 << 20
-	a := s.open(cfg, false)
-	err := a.Run(t.Context())
-	var halt *flow.HaltError
-	if !errors.As(err, &halt) || halt.Sink != "bad" {
-		t.Errorf("Run = %v, want sink bad halted", err)
+	f := func(name string, late bool) {
+		t.Run(name, func(t *testing.T) {
+			good, bad := natstest.Start(t, natstest.SyncInterval("1m")), natstest.Start(t)
+			if late {
+				bad.Kill()
+			}
+			s := newSite(t)
+			s.events(n, nil)
+			cfg := s.config(natsSink("good", good, "") + strings.Replace(natsSink("bad", bad, ""), "create_stream: true", "create_stream: false", 1))
+			cfg.Spool.MaxBytes = 8 << 20
+			a := s.open(cfg, false)
+			done := make(chan error, 1)
+			go func() { done <- a.Run(t.Context()) }()
+			if late {
+				for full := 0; full < 30; time.Sleep(100 * time.Millisecond) { // for three seconds: it has been told
+					if full++; !a.Summary().SpoolFull {
+						full = 0
+					}
+				}
+				bad.Restart()
+			}
+			err := <-done
+			var halt *flow.HaltError
+			if !errors.As(err, &halt) || halt.Sink != "bad" {
+				t.Errorf("Run = %v, want sink bad halted", err)
+			}
+			sum := a.Summary()
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+			if !sum.Balanced || sum.Captured == 0 || sum.Captured == n || sum.Sinks[0].Spooled != 0 || !strings.Contains(s.log.String(), "the spool is full") {
+				t.Errorf("summary %+v", sum)
+			}
+		})
 	}
-	sum := a.Summary()
-	if err := a.Close(); err != nil {
-		t.Error(err)
-	}
-	if !sum.Balanced || sum.Captured == 0 || sum.Captured == n || sum.Sinks[0].Spooled != 0 || !strings.Contains(s.log.String(), "the spool is full") {
-		t.Errorf("summary %+v", sum)
-	}
+	f("before", false)
+	f("after", true)
 }
 
 // TestInputFails: a serving agent whose inputs have failed says so and ends.
