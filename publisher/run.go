@@ -54,7 +54,7 @@ func (p *Publisher) connectLoop(ctx context.Context) error {
 		case bound:
 			failures = 0
 		}
-		pause := reconnect.delay(failures, rand.Float64())
+		pause := reconnect.Delay(failures, rand.Float64())
 		p.cfg.Logger.Warn("no connection", "stream", p.cfg.Stream, "cause", err, "pause", pause.Round(time.Millisecond))
 		if !sleep(ctx, pause) {
 			return nil
@@ -102,7 +102,7 @@ func (p *Publisher) bindLoop(ctx context.Context, s *session) error {
 		p.mu.Lock()
 		p.setLocked(Binding, err.Error())
 		p.mu.Unlock()
-		pause := reconnect.delay(failures, rand.Float64())
+		pause := reconnect.Delay(failures, rand.Float64())
 		p.cfg.Logger.Warn("stream is not bound", "stream", p.cfg.Stream, "cause", err, "pause", pause.Round(time.Millisecond))
 		timer := time.NewTimer(pause)
 		select {

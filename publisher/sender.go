@@ -1,9 +1,9 @@
 package publisher
 
 import (
-	"bytes"
-
 	"github.com/nats-io/nats.go"
+
+	"edge/envelope"
 )
 
 // runSender is the only goroutine that publishes on a connection, because a stalled socket write blocks whoever
@@ -93,12 +93,8 @@ func (b *builder) build(number uint32, s *slot) *nats.Msg {
 			}
 		}
 	}
-	for rest := s.headers; len(rest) > 0; {
-		// The block was checked: "Name: value\r\n" lines.
-		colon, end := bytes.IndexByte(rest, ':'), bytes.IndexByte(rest, '\n')
-		name := string(rest[:colon])
-		b.msg.Header[name] = append(b.msg.Header[name], string(rest[colon+2:end-1]))
-		rest = rest[end+1:]
-	}
+	envelope.EachHeader(s.headers, func(name, value []byte) {
+		b.msg.Header[string(name)] = append(b.msg.Header[string(name)], string(value))
+	})
 	return &b.msg
 }

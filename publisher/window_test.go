@@ -173,7 +173,7 @@ func TestFindStrangers(t *testing.T) {
 func TestDelay(t *testing.T) {
 	f := func(n int, dice float64, want time.Duration) {
 		t.Helper()
-		if got := reconnect.delay(n, dice); got != want {
+		if got := reconnect.Delay(n, dice); got != want {
 			t.Errorf("delay(%d, %v) is %v, want %v", n, dice, got, want)
 		}
 	}
@@ -185,7 +185,7 @@ func TestDelay(t *testing.T) {
 	f(31, 0, 15*time.Second)
 	f(1<<40, 0, 15*time.Second)
 	for n := range 64 {
-		if d := reconnect.delay(n, 0.999999); d <= 0 || d > reconnect.max {
+		if d := reconnect.Delay(n, 0.999999); d <= 0 || d > reconnect.Max {
 			t.Errorf("delay(%d) is %v", n, d)
 		}
 	}

@@ -1,21 +1,20 @@
 package flow
 
-import "time"
+import (
+	"time"
+
+	"edge/publisher"
+)
 
 // Schedule spaces the probes of a stream that refuses. Min and Max are at least 1 ms, Max at least Min.
 type Schedule struct {
 	Min, Max time.Duration
 }
 
-// Delay is the pause after the given number of refused rounds in a row (1 is the first): doubling from Min to
-// Max, and dice in [0, 1) spreads it over its upper half, so that a fleet does not come back as one. It has
-// neither clock nor dice: both come in, so a table can test it.
+// Delay is the pause after the given number of refused rounds in a row (1 is the first), spaced as a publisher spaces
+// its own attempts. It has neither clock nor dice: both come in, so a table can test it.
 func (s Schedule) Delay(rounds int, dice float64) time.Duration {
-	d := s.Max
-	if shift := max(rounds-1, 0); shift < 32 && s.Min<<shift > 0 {
-		d = min(s.Min<<shift, s.Max)
-	}
-	return d/2 + time.Duration(dice*float64(d/2))
+	return publisher.Backoff{Min: s.Min, Max: s.Max}.Delay(max(rounds-1, 0), dice)
 }
 
 // gate decides how many messages may be in flight now. Times are nanoseconds on the lane's own clock.
