@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -43,27 +42,22 @@ func (a *Agent) runSink(ctx context.Context, s *sink, stop <-chan struct{}) erro
 		Counts: &s.counts, Logger: a.log, Dice: rand.Float64,
 	})
 	err := lane.Run(ctx, stop)
-	if err == nil && !closed(stop) {
+	if err == nil {
 		s.look(ctx, stop)
 	}
 	last := s.link.pub.Status()
 	cut()
 	pub.Wait()
-	s.link.mu.Lock()
-	s.link.ended, s.link.lastErr = true, last.Err
-	s.link.mu.Unlock()
-	if last := s.link.pub.Status(); err == nil && last.State == publisher.Failed {
-		err = &flow.HaltError{Sink: s.cfg.ID, Cause: errors.New(last.Err)}
+	if end := s.link.pub.Status(); err == nil && end.State == publisher.Failed {
+		err = &flow.HaltError{Sink: s.cfg.ID, Cause: errors.New(end.Err)}
 	}
 	var halt *flow.HaltError
-	switch {
-	case errors.As(err, &halt):
-		s.link.mu.Lock()
-		s.link.halt = halt
-		s.link.mu.Unlock()
+	errors.As(err, &halt)
+	s.link.mu.Lock()
+	s.link.ended, s.link.lastErr, s.link.halt = true, last.Err, halt
+	s.link.mu.Unlock()
+	if halt != nil || errors.Is(err, context.Canceled) { // canceled: the drain time is over, the rest stays on disk
 		return nil
-	case errors.Is(err, context.Canceled):
-		return nil // the drain time is over: the rest stays on disk
 	}
 	return err
 }
@@ -93,15 +87,6 @@ func (s *sink) look(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 func (s *sink) halted() *flow.HaltError {
 	s.link.mu.Lock()
 	defer s.link.mu.Unlock()
@@ -117,7 +102,7 @@ func (a *Agent) newPublishers(embeddedURL string) error {
 			DuplicateWindow: n.DuplicateWindow, Token: n.Token.Reveal(), User: n.User, Password: n.Password.Reveal(),
 			RequestTimeout: n.RequestTimeout, MaxInFlight: n.MaxInFlight, Logger: a.log.With("sink", s.cfg.ID),
 		}
-		if isEmbedded(n.URL) {
+		if _, ok := n.Embedded(); ok {
 			pc.URL = embeddedURL
 		}
 		pc.Subjects = s.subjects()
@@ -143,15 +128,12 @@ func (s *sink) subjects() []string {
 	return nil
 }
 
-const embeddedScheme = "embedded://"
-
-func isEmbedded(url string) bool { return strings.HasPrefix(url, embeddedScheme) }
-
 // startEmbedded starts the server in this process if a sink asks for it.
 func (a *Agent) startEmbedded() (url string, server *embedded.Server, err error) {
 	for i := range a.cfg.Sinks {
 		n := &a.cfg.Sinks[i].NATS
-		if !isEmbedded(n.URL) {
+		addr, ok := n.Embedded()
+		if !ok {
 			continue
 		}
 		dir := filepath.Join(a.cfg.Agent.DataDir, "jetstream")
@@ -159,7 +141,7 @@ func (a *Agent) startEmbedded() (url string, server *embedded.Server, err error)
 			return "", nil, fmt.Errorf("start embedded server: %w", err)
 		}
 		server, err := embedded.Start(embedded.Config{
-			StoreDir: dir, Addr: strings.TrimPrefix(n.URL, embeddedScheme), Token: n.Token.Reveal(), Logger: a.log,
+			StoreDir: dir, Addr: addr, Token: n.Token.Reveal(), Logger: a.log,
 		})
 		if err != nil {
 			return "", nil, fmt.Errorf("start embedded server: %w", err)

@@ -202,7 +202,7 @@ func (w *walker) checkEmbedded(c *Config) {
 	first := -1
 	for i := range c.Sinks {
 		n := &c.Sinks[i].NATS
-		if !strings.HasPrefix(n.URL, schemeEmbedded+"://") {
+		if _, ok := n.Embedded(); !ok {
 			continue
 		}
 		if first < 0 {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -115,6 +116,12 @@ type NATS struct {
 	MaxInFlight     int           // 1 to MaxInFlight; default DefaultMaxInFlight
 	Datasets        []string      // names of declared datasets; never empty: all of them if none was given
 	AllowSubjects   []string      // patterns; empty: what the stream lists
+}
+
+// Embedded tells whether the sink uses the server in this process, and the address that it shall listen on, "" for any
+// free port.
+func (n *NATS) Embedded() (addr string, ok bool) {
+	return strings.CutPrefix(n.URL, schemeEmbedded+"://")
 }
 
 // Retry is a sink's pause between attempts.
