@@ -49,7 +49,7 @@ type patient struct {
 	mu      sync.Mutex
 	closed  bool  // guarded by mu
 	dropped int   // guarded by mu: lines since the last that was passed on
-	err     error // guarded by mu: the first of the other writer
+	err     error // guarded by mu: the first of the other writer, or errNotRead
 }
 
 // line is what is to be written, or a question: whether everything before it is.
@@ -114,8 +114,25 @@ func (p *patient) confessLocked() {
 	}
 }
 
-// flush waits until everything is written, but not for ever. It returns the first error of the other writer.
+// flush waits until everything is written, but not for ever, and after one wait in vain never again. It returns the
+// first error of the other writer, errNotRead if it takes nothing.
 func (p *patient) flush() error {
+	p.mu.Lock()
+	given := errors.Is(p.err, errNotRead)
+	p.mu.Unlock()
+	if given {
+		return errNotRead
+	}
+	err := p.drain()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+	}
+	return p.err
+}
+
+func (p *patient) drain() error {
 	late := time.NewTimer(p.limit)
 	defer late.Stop()
 	for last := false; !last; {
@@ -135,9 +152,7 @@ func (p *patient) flush() error {
 			return errNotRead
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
+	return nil
 }
 
 // close flushes and ends the goroutine. With a reader who never reads again it stays, and the end of the process
