@@ -48,13 +48,19 @@ func loopback(host string) bool {
 // is closed with it. Options come after the token's, so they may replace it.
 func (s *Server) Connect(t testing.TB, opts ...nats.Option) *nats.Conn {
 	t.Helper()
+	return s.ConnectTo(t, s.url, opts...)
+}
+
+// ConnectTo is Connect with another address: that of a proxy, or several.
+func (s *Server) ConnectTo(t testing.TB, url string, opts ...nats.Option) *nats.Conn {
+	t.Helper()
 	all := []nats.Option{nats.Name("natstest"), nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond), nats.Timeout(10 * time.Second)}
 	if s.set.token != "" {
 		all = append(all, nats.Token(s.set.token))
 	}
-	nc, err := nats.Connect(s.url, append(all, opts...)...)
+	nc, err := nats.Connect(url, append(all, opts...)...)
 	if err != nil {
-		t.Fatalf("natstest: connect to %s: %v", s.url, err)
+		t.Fatalf("natstest: connect to %s: %v", url, err)
 	}
 	t.Cleanup(nc.Close)
 	return nc

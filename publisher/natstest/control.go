@@ -9,6 +9,12 @@ import (
 // URL is the server's address without credentials, the same for its whole life.
 func (s *Server) URL() string { return s.url }
 
+// Addr is the server's host and port.
+func (s *Server) Addr() string {
+	_, addr, _ := strings.Cut(s.url, "://")
+	return addr
+}
+
 // Token is the server's token, or "" if Authorization has replaced it.
 func (s *Server) Token() string { return s.set.token }
 

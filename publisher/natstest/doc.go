@@ -10,6 +10,11 @@
 // awaited when the test ends, and on Linux also when the test binary dies; a server that can not be built or started
 // fails the test with the server's own log, and nothing is ever skipped.
 //
+// NewProxy puts something between client and server that eats acknowledgements, cuts, refuses, stalls and delays:
+//
+//	p := natstest.NewProxy(t, srv.Addr)
+//	p.EatAcks(func(n int, _ []byte) bool { return n == 1 }) // the server has stored it, and nobody hears of it
+//
 // What it does not: it is no cluster, has no TLS, and Pause and Reload need a Unix system.
 //
 // The binary is kept in the user's cache folder under the server's and Go's version, so only the first test run on a
