@@ -29,8 +29,20 @@ func (p *Publisher) answer(m *nats.Msg) {
 	switch {
 	case i >= 0:
 		s := &p.window.slots[i]
+		doubt := contradicts(&r)
 		if r.Outcome == Accepted {
 			s.answered = gen
+			// First copies of one connection are stored in order: a sequence that falls back is another stream's.
+			if !r.Duplicate && p.session != nil && s.session == p.session.number {
+				doubt = r.Sequence <= p.newest
+				p.newest = r.Sequence
+			}
+		}
+		p.silent = 0
+		if doubt {
+			notify(p.doubt)
+		} else if p.cause != "" && r.Outcome == Accepted {
+			p.suspectLocked("")
 		}
 		p.finishLocked(i, r)
 	case extra && r.Outcome == Accepted:
@@ -72,7 +84,7 @@ func (p *Publisher) trouble(s *session, err error) {
 		p.deniedReply(v.subject, text)
 	case violatesSubscribe:
 		if strings.HasPrefix(v.subject, p.prefix+".") {
-			s.fail(&FatalError{Code: CodeInbox, Detail: "listen for acknowledgements: " + text,
+			s.fail(&FatalError{Code: CodeInbox, Field: "url", Detail: "listen for acknowledgements: " + text,
 				Fix: "allow the user to subscribe to " + p.prefix + ".>"})
 		}
 	default:

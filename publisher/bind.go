@@ -15,7 +15,10 @@ const (
 	codeStreamExists   = 10058
 	codeInvalidConfig  = 10052 // with status 500, although it will never be better
 	codeNoAccount      = 10039 // JetStream is not enabled for the account
+	codeTooLarge       = 10054 // a message over max_msg_size, which is checked before it is sent
 )
+
+var errNobody = errors.New("nobody answers: enable JetStream on the server and for the account, or wait for it")
 
 // bind looks the stream up, makes it if it may, and holds it against what is needed, all within RequestTimeout. A
 // *FatalError means that the stream will not do; any other error may pass.
@@ -34,12 +37,12 @@ func (p *Publisher) bind(ctx context.Context, s *session) (Profile, error) {
 		return p.unverified(denied), nil
 	case errors.As(err, &refused) && refused.ErrCode == codeStreamNotFound:
 		if !p.cfg.CreateStream {
-			return Profile{}, &FatalError{Code: CodeMissing, Detail: fmt.Sprintf("stream %q does not exist", p.cfg.Stream),
+			return Profile{}, &FatalError{Code: CodeMissing, Field: "stream", Detail: fmt.Sprintf("stream %q does not exist", p.cfg.Stream),
 				Fix: "create it, or set create_stream: true"}
 		}
 		return p.createStream(ctx, s)
 	case errors.As(err, &refused) && refused.ErrCode == codeNoAccount:
-		return Profile{}, &FatalError{Code: CodeJetStream, Detail: "look up stream " + p.cfg.Stream, Err: err,
+		return Profile{}, &FatalError{Code: CodeJetStream, Field: "url", Detail: "look up stream " + p.cfg.Stream, Err: err,
 			Fix: "enable JetStream for the account, or use another account"}
 	}
 	return Profile{}, err
@@ -75,10 +78,10 @@ func (p *Publisher) createStream(ctx context.Context, s *session) (Profile, erro
 	switch {
 	case created, errors.As(err, &refused) && refused.ErrCode == codeStreamExists:
 	case errors.As(err, &denied):
-		return Profile{}, &FatalError{Code: CodeCreate, Detail: "create stream " + p.cfg.Stream, Err: denied,
+		return Profile{}, &FatalError{Code: CodeCreate, Field: "create_stream", Detail: "create stream " + p.cfg.Stream, Err: denied,
 			Fix: "create it by hand"}
 	case errors.As(err, &refused) && (refused.Code >= 400 && refused.Code < 500 || refused.ErrCode == codeInvalidConfig):
-		return Profile{}, &FatalError{Code: CodeCreate, Detail: "create stream " + p.cfg.Stream, Err: refused,
+		return Profile{}, &FatalError{Code: CodeCreate, Field: "create_stream", Detail: "create stream " + p.cfg.Stream, Err: refused,
 			Fix: "create it by hand, or correct subject and stream"}
 	default:
 		return Profile{}, fmt.Errorf("create stream %q: %w", p.cfg.Stream, err)
@@ -109,7 +112,7 @@ func ask(ctx context.Context, s *session, subject string, body []byte) (*streamI
 	data, err := s.request(ctx, subject, body)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, errors.New("nobody answers: enable JetStream on the server and for the account, or wait for it")
+		return nil, errNobody
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, errors.New("no answer in time")
 	case err != nil:

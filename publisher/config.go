@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,13 +22,31 @@ type Config struct {
 	// Subjects are the patterns that messages will have: they are checked against the stream, and a created stream
 	// lists them. May be empty if CreateStream is not set; then only each message's own subject is checked.
 	Subjects []string
+	// Strict asks for a strict binding: Subjects is one subject without wildcards, of ASCII letters, digits, "-" and
+	// "_", which the stream lists as it stands, and at most MaxStrictInFlight messages are in flight.
+	Strict bool
 	// CreateStream makes the stream if it is missing: file storage, limits retention without limits, discard new, one
 	// replica. An existing stream is never changed.
 	CreateStream    bool
 	DuplicateWindow time.Duration // of a created stream, default 2 m, at least 100 ms; an existing one keeps its own
 
-	Token          string // or User and Password, or none
-	User, Password string
+	// Who we are: a token, or user and password, or a credentials file (a user's JWT and its seed), or the file of an
+	// nkey's seed, or nothing. What comes from a file is read again at each connection, so that a credential can be
+	// rotated and mended while Run runs.
+	Token, TokenFile             string
+	User, Password, PasswordFile string
+	CredsFile                    string
+	NKeyFile                     string
+
+	TLS TLS
+	// DiscoveredServers lets addresses that servers announce be used as well. Off by default: behind a load balancer
+	// or a network translation they lead nowhere, and they receive our credentials.
+	DiscoveredServers bool
+
+	// Mode is how messages travel; see the constants. MessageTTL, if not 0, is how long the stream keeps each message:
+	// whole seconds, at least 1 s; the stream must allow it.
+	Mode       Mode
+	MessageTTL time.Duration
 
 	RequestTimeout   time.Duration // of lookup, publication and acknowledgement; default 10 s, at most 300 s
 	MaxInFlight      int           // messages admitted and unanswered; default 256, at most 65,536; one more while Write works beside Send
@@ -46,9 +63,13 @@ const (
 	DefaultMaxInFlight      = 256
 	DefaultMaxInFlightBytes = 8 << 20
 
+	// MaxStrictInFlight is what a strict binding admits at most.
+	MaxStrictInFlight = 1024
+
 	maxRequestTimeout  = 300 * time.Second
 	minDuplicateWindow = 100 * time.Millisecond // the server refuses less
 	maxMaxInFlight     = 1 << 16
+	minMessageTTL      = time.Second // and whole seconds: the server's resolution
 	maxStreamName      = 128
 )
 
@@ -103,11 +124,14 @@ func (c *Config) check() error {
 	if c.DuplicateWindow < minDuplicateWindow {
 		bad("duplicate_window", "%v: at least %v is needed", c.DuplicateWindow, minDuplicateWindow)
 	}
-	if c.Token != "" && c.User != "" {
-		bad("token", "it excludes user and password: give one of both")
+	c.checkStrict(bad)
+	c.checkCredentials(bad)
+	c.TLS.check(bad)
+	if c.Mode > ModeFast {
+		bad("publish_mode", "%v: it must be single, auto, atomic or fast", c.Mode)
 	}
-	if c.Password != "" && c.User == "" {
-		bad("user", "there is a password but no user")
+	if c.MessageTTL != 0 && (c.MessageTTL < minMessageTTL || c.MessageTTL%time.Second != 0) {
+		bad("message_ttl", "%v: whole seconds are needed, at least %v", c.MessageTTL, minMessageTTL)
 	}
 	if c.RequestTimeout < 0 || c.RequestTimeout > maxRequestTimeout {
 		bad("request_timeout", "%v: it must be more than 0 and at most %v", c.RequestTimeout, maxRequestTimeout)
@@ -178,21 +202,4 @@ func inboxPrefix(name string) string {
 		b = append(b, c)
 	}
 	return string(b)
-}
-
-// exposed tells whether credentials would cross a network in the clear.
-func (c *Config) exposed() bool {
-	if c.Token == "" && c.Password == "" {
-		return false
-	}
-	for _, text := range strings.Split(c.URL, ",") {
-		u, err := url.Parse(strings.TrimSpace(text))
-		if err != nil || u.Scheme != "nats" && u.Scheme != "ws" || u.Hostname() == "localhost" {
-			continue
-		}
-		if ip := net.ParseIP(u.Hostname()); ip == nil || !ip.IsLoopback() {
-			return true
-		}
-	}
-	return false
 }

@@ -47,7 +47,7 @@ func TestConfig(t *testing.T) {
 	f(func(c *Config) { c.Subjects = nil; c.CreateStream = true }, "create_stream")
 	f(func(c *Config) { c.Subjects = []string{"a", "b..c", "$JS.>"} }, "subject", "subject")
 	f(func(c *Config) { c.Token = "s3cret" })
-	f(func(c *Config) { c.Token, c.User, c.Password = "s3cret", "u", "s3cret" }, "token")
+	f(func(c *Config) { c.Token, c.User, c.Password = "s3cret", "u", "s3cret" }, "user")
 	f(func(c *Config) { c.Password = "s3cret" }, "user")
 	f(func(c *Config) { c.RequestTimeout = -1 }, "request_timeout")
 	f(func(c *Config) { c.RequestTimeout = 301 * time.Second }, "request_timeout")

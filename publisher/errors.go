@@ -24,9 +24,11 @@ type ConfigError struct {
 
 func (e *ConfigError) Error() string { return "publisher configuration: " + e.Field + ": " + e.Detail }
 
-// FatalError says that the publisher can never work as it is configured: Run ends with it.
+// FatalError says that nothing can be stored until somebody mends something: here, on the server, or in a file. The
+// publisher goes on trying, slowly, and at once when one of its files changes.
 type FatalError struct {
 	Code   string // short and stable, see the constants
+	Field  string // the field of the configuration that it is about, spelled as in the agent's file
 	Detail string // what was found
 	Fix    string // what to do next
 	Err    error  // the cause, if there is one
@@ -44,6 +46,10 @@ const (
 	CodeMirror      = "stream_mirror"    // it takes messages from another stream only
 	CodeSubjects    = "stream_subjects"  // it does not list the subjects
 	CodeJetStream   = "jetstream_absent" // the account has no JetStream
+	CodeTTL         = "stream_ttl"       // it does not allow a time to live on messages
+	CodeMode        = "stream_mode"      // it does not allow the publish mode that was asked for
+	CodeChanged     = "stream_changed"   // it was bound, and promises less now
+	CodeTLS         = "tls"              // no secure connection, or not to the right server
 )
 
 func (e *FatalError) Error() string {
@@ -162,12 +168,22 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("publish message to %q: the server denies it (%s): allow the user to publish there", e.Subject, e.Text)
 }
 
-// EndedError says that Run ended before an answer came, or before the message was sent.
-type EndedError struct{ Written bool }
+// EndedError says that nobody waits for the answer any more, or that the message was not sent for that reason: Run has
+// ended, or the caller's context.
+type EndedError struct {
+	Written bool
+	Err     error // the context's, nil for Run
+}
 
 func (e *EndedError) Error() string {
-	if e.Written {
-		return "publish message: publisher ended before the acknowledgement: it may be stored"
+	who := "publisher ended"
+	if e.Err != nil {
+		who = e.Err.Error()
 	}
-	return "publish message: publisher ended before it was sent"
+	if e.Written {
+		return "publish message: " + who + " before the acknowledgement: it may be stored"
+	}
+	return "publish message: " + who + " before it was sent"
 }
+
+func (e *EndedError) Unwrap() error { return e.Err }

@@ -19,11 +19,7 @@ func Example() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() {
-		if err := p.Run(ctx); err != nil {
-			log.Print(err) // a *publisher.FatalError says what to mend
-		}
-	})
+	running.Go(func() { p.Run(ctx) })
 	defer running.Wait()
 	defer stop()
 
@@ -34,7 +30,7 @@ func Example() {
 	}}
 	results := make([]publisher.Result, len(msgs))
 	for len(msgs) > 0 {
-		if err := p.Write(ctx, msgs, results); err != nil {
+		if _, err := p.Write(ctx, msgs, results); err != nil { // a *publisher.FatalError says what to mend
 			return
 		}
 		again := msgs[:0]

@@ -224,9 +224,6 @@ func TestSilentServer(t *testing.T) {
 	r := run(t, srv, func(c *Config) { c.URL = "nats://" + l.Addr().String() })
 	c := <-accepted
 	r.end()
-	if r.err != nil {
-		t.Errorf("Run: %v", r.err)
-	}
 	c.Close()
 	l.Close()
 	for c := range accepted {

@@ -67,7 +67,7 @@ func TestAnswerBeforeWriteEnds(t *testing.T) {
 // nothing outstanding: no Result would tell it when to try again.
 func TestSendBesideFullWrite(t *testing.T) {
 	p := bound(t, 2)
-	c := &call{results: make(chan Result, 2)}
+	c := &call{results: make(chan Result, 2), waits: true}
 	write := func(want error) {
 		t.Helper()
 		if err := p.send(message(1, "e.1"), 0, c); !errors.Is(err, want) {
@@ -128,7 +128,7 @@ func TestOneInFlight(t *testing.T) {
 		msgs[i] = *message(i, "e.1")
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- r.p.Write(t.Context(), msgs, out) }()
+	go func() { _, err := r.p.Write(t.Context(), msgs, out); ended <- err }()
 	if err := r.wait(ended); err != nil {
 		t.Fatal(err)
 	}

@@ -43,5 +43,8 @@ type Result struct {
 	Outcome   Outcome
 	Duplicate bool   // accepted, and an earlier copy with the same id is the one that is stored
 	Sequence  uint64 // accepted: position in the stream, that of the first copy for a duplicate
-	Err       error  // why it was not accepted, one of this package's error types; nil when it was
+	// SentAt is when this attempt was handed to the connection, in nanoseconds of Unix time; 0 if it never was. The
+	// duplicate window is counted from the first attempt that may have been stored: who retries keeps its SentAt.
+	SentAt int64
+	Err    error // why it was not accepted, one of this package's error types; nil when it was
 }

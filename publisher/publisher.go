@@ -25,18 +25,23 @@ type Publisher struct {
 	wake    chan struct{} // one place: the sender has something to do
 	free    chan struct{} // one place: Write may look again
 	writing chan struct{} // one place: held by the Write at work
+	doubt   chan struct{} // one place: the stream should be looked at again
 
 	mu sync.Mutex
 	// Everything below is guarded by mu.
 	window
-	start    time.Time // origin of the clock
-	held     int       // admitted by Send and unanswered. Invariant: held + len(results) <= cap(results)
-	waiting  bool      // a Write waits for free
-	begun    bool      // Run was called
-	ended    bool      // and is over
+	start    time.Time     // origin of the clock
+	held     int           // admitted by Send and unanswered. Invariant: held + len(results) <= cap(results)
+	waiting  bool          // a Write waits for free
+	turn     chan struct{} // closed, and made anew, when the state changes
+	begun    bool          // Run was called
+	ended    bool          // and is over
 	state    State
 	err      string
-	failed   error // the *FatalError that ended Run
+	fatal    *FatalError // what has to be mended; nil once a stream is bound
+	silent   int         // messages in a row that had no answer on a connection that works
+	cause    string      // likely cause of that, or of a contradiction
+	newest   uint64      // highest sequence that a first copy was acknowledged with on this connection
 	session  *session
 	sessions uint32 // how many connections there have been
 	profile  Profile
@@ -84,9 +89,11 @@ func New(cfg Config) (*Publisher, error) {
 		wake:     make(chan struct{}, 1),
 		free:     make(chan struct{}, 1),
 		writing:  make(chan struct{}, 1),
+		doubt:    make(chan struct{}, 1),
 		window:   newWindow(cfg.MaxInFlight, cfg.MaxInFlightBytes),
 		start:    time.Now(),
 		maxBody:  math.MaxInt,
+		turn:     make(chan struct{}),
 		subjects: make(map[string]route),
 	}
 	p.inbox = p.prefix + "." + hex.EncodeToString(random[:]) + "."
@@ -133,7 +140,7 @@ func (p *Publisher) send(m *envelope.Message, tag uint64, c *call) error {
 	case c == nil && outstanding == 0:
 		full = false // no Result would tell when to try again
 	case c != nil && full:
-		p.waiting = true
+		p.waiting = p.waiting || c.waits
 		return ErrFull
 	}
 	if malformed != nil {
@@ -154,7 +161,7 @@ func (p *Publisher) send(m *envelope.Message, tag uint64, c *call) error {
 	now := p.now()
 	_, s := p.window.add(size)
 	s.tag, s.call, s.subject = tag, c, r.text
-	s.admitted, s.deadline = now, now+int64(p.cfg.RequestTimeout)
+	s.admitted, s.deadline, s.sent = now, now+int64(p.cfg.RequestTimeout), 0
 	s.buf = append(append(append(s.buf[:0], id...), m.Headers...), m.Payload...)
 	head := len(id) + len(m.Headers)
 	s.id, s.headers, s.payload = s.buf[:len(id):len(id)], s.buf[len(id):head:head], s.buf[head:]
@@ -218,7 +225,7 @@ func (p *Publisher) rejectLocked(c *call, tag uint64, err error) {
 // finishLocked ends the attempt in slot i.
 func (p *Publisher) finishLocked(i int32, r Result) {
 	s := &p.window.slots[i]
-	r.Tag = s.tag
+	r.Tag, r.SentAt = s.tag, s.sent
 	c := s.call
 	if c == nil {
 		p.held--

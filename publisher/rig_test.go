@@ -27,7 +27,6 @@ type rig struct {
 	p    *Publisher
 	stop context.CancelFunc
 	done chan struct{}
-	err  error // of Run, once done is closed
 }
 
 // run starts a Publisher into stream EDGE with subjects e.>, which it creates. change may change that.
@@ -48,7 +47,7 @@ func run(t *testing.T, srv *natstest.Server, change func(c *Config)) *rig {
 	r := &rig{t: t, srv: srv, p: p, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		r.err = p.Run(ctx)
+		p.Run(ctx)
 	}()
 	t.Cleanup(r.end)
 	return r
@@ -92,23 +91,15 @@ func (r *rig) ready() Status {
 	return r.until("ready", func(s Status) bool { return s.State == Ready })
 }
 
-// fatal waits for Run to fail with the code.
+// fatal waits for the publisher to fail with the code.
 func (r *rig) fatal(code string) {
 	r.t.Helper()
-	select {
-	case <-r.done:
-	case <-time.After(patience):
-		r.t.Fatalf("Run has not failed: %+v", r.p.Status())
-	}
-	var fe *FatalError
-	if !errors.As(r.err, &fe) || fe.Code != code || fe.Fix == "" {
-		r.t.Fatalf("Run: %v, want %s", r.err, code)
-	}
-	if s := r.p.Status(); s.State != Failed || s.Err != r.err.Error() {
-		r.t.Errorf("status is %v, %q after %v", s.State, s.Err, r.err)
+	s := r.until("failure", func(s Status) bool { return s.State == Failed })
+	if s.Fatal == nil || s.Fatal.Code != code || s.Fatal.Fix == "" || s.Fatal.Field == "" || s.Err != s.Fatal.Error() {
+		r.t.Fatalf("status is %+v with %+v, want %s", s, s.Fatal, code)
 	}
 	if err := r.p.Send(message(1, "e.1"), 1); !errors.Is(err, ErrNotReady) {
-		r.t.Errorf("Send after Run: %v", err)
+		r.t.Errorf("Send after a failure: %v", err)
 	}
 }
 
@@ -199,9 +190,6 @@ func TestGoroutines(t *testing.T) {
 	srv.Restart()
 	r.ready()
 	r.end()
-	if r.err != nil {
-		t.Fatalf("Run: %v", r.err)
-	}
 	ours := [][]byte{[]byte("edge/publisher.(*Publisher)"), []byte("nats-io/nats.go.")}
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		b := stacks()

@@ -3,6 +3,7 @@ package publisher
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -12,13 +13,14 @@ import (
 // cluster some still arrive; on a single server they are gone with the connection.
 const reconnectGrace = time.Second
 
-// Run connects, binds and publishes until ctx ends, and returns nil then. It returns a *FatalError as soon as it is
-// clear that it can never work as configured. A server that cannot be reached is no error: it is tried for ever, and
-// Status tells why it fails.
+// Run connects, binds and publishes until ctx ends, and returns then. It never gives up: a server that cannot be reached
+// is tried for ever, and what somebody has to mend (credentials, certificates, the stream) makes the state Failed, with
+// the *FatalError in Status, and is tried again within 30 s and at once when one of its files changes. Who does not
+// want to wait for that ends ctx.
 //
 // When it returns, everything that was admitted has its Result: unknown if it was written, retryable if not. It waits
 // for every goroutine it has started. Run is called once.
-func (p *Publisher) Run(ctx context.Context) error {
+func (p *Publisher) Run(ctx context.Context) {
 	p.mu.Lock()
 	if p.begun {
 		p.mu.Unlock()
@@ -34,37 +36,55 @@ func (p *Publisher) Run(ctx context.Context) error {
 	var own sync.WaitGroup
 	own.Go(func() { p.runSender(stop) })
 	own.Go(func() { p.runDeadlines(stop) })
-	err := p.connectLoop(ctx)
+	p.connectLoop(ctx)
 	close(stop)
 	own.Wait() // past this line nothing is written
-	p.abandon(err)
-	return err
+	p.abandon()
 }
 
-// connectLoop makes one connection after another. It returns nil when ctx ends, else a *FatalError.
-func (p *Publisher) connectLoop(ctx context.Context) error {
-	for failures := 0; ; failures++ {
-		bound, err := p.runSession(ctx)
+// refusalTries is how many times in a row a server refuses our credentials, or the handshake fails, before that is
+// called fatal: an authorization service or a file that is being replaced can be away for a moment. With the pauses
+// between them these take less than a second.
+const refusalTries = 3
+
+// connectLoop makes one connection after another until ctx ends.
+func (p *Publisher) connectLoop(ctx context.Context) {
+	at := newServers(p.cfg.URL, rand.IntN(maxServers))
+	var expelled error // what a server said when it threw us out, which says more than its refusals after that
+	for failures, refusals := 0, 0; ; failures++ {
+		was := fingerprint(p.cfg.files())
+		bound, err := p.runSession(ctx, &at)
+		if ctx.Err() != nil {
+			return
+		}
+		if bound {
+			failures, refusals, expelled = 0, 0, nil
+		}
+		if credentialsRefused(err) && expelled == nil {
+			expelled = err
+		}
 		var fatal *FatalError
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.As(err, &fatal):
-			return fatal
-		case bound:
-			failures = 0
+		if errors.As(err, &fatal) {
+			if refusals++; refusals >= refusalTries || fatal.Code != CodeCredentials && fatal.Code != CodeTLS {
+				if fatal.Code == CodeCredentials && expelled != nil && !errors.As(expelled, new(*FatalError)) {
+					fatal.Err = fmt.Errorf("%w (after %w)", fatal.Err, expelled)
+				}
+				p.fail(fatal)
+			}
+		} else {
+			refusals = 0
 		}
 		pause := reconnect.Delay(failures, rand.Float64())
 		p.cfg.Logger.Warn("no connection", "stream", p.cfg.Stream, "cause", err, "pause", pause.Round(time.Millisecond))
-		if !sleep(ctx, pause) {
-			return nil
+		if !p.pause(ctx, pause, was, nil) {
+			return
 		}
 	}
 }
 
 // runSession is one connection from its start to its end. It tells whether the stream was bound on it.
-func (p *Publisher) runSession(ctx context.Context) (bound bool, err error) {
-	s, err := p.connect(ctx)
+func (p *Publisher) runSession(ctx context.Context, at *servers) (bound bool, err error) {
+	s, err := p.connect(ctx, at.take())
 	if err != nil {
 		p.mu.Lock()
 		p.setLocked(p.state, err.Error())
@@ -72,51 +92,68 @@ func (p *Publisher) runSession(ctx context.Context) (bound bool, err error) {
 		return false, err
 	}
 	defer s.close()
+	at.stay()
+	if p.cfg.DiscoveredServers {
+		at.learn(s.conn.DiscoveredServers())
+		defer func() { at.learn(s.conn.DiscoveredServers()) }()
+	}
 	p.attach(s)
 	defer func() { p.detach(err) }()
-	if err := p.bindLoop(ctx, s); err != nil {
-		return false, err
-	}
-	select {
-	case <-ctx.Done():
-		return true, ctx.Err()
-	case err := <-s.fatal:
-		return true, err
-	case <-s.closed:
-		return true, s.reason()
+	for {
+		if err := p.bindLoop(ctx, s); err != nil {
+			return bound, err
+		}
+		bound = true
+		if err := p.serve(ctx, s); err != nil {
+			return true, err
+		}
 	}
 }
 
-// bindLoop binds until it succeeds, the session ends or the stream is refused.
+// bindLoop binds until it succeeds or the session ends.
 func (p *Publisher) bindLoop(ctx context.Context, s *session) error {
 	for failures := 0; ; failures++ {
+		was := fingerprint(p.cfg.files())
 		profile, err := p.bind(ctx, s)
 		if err == nil {
 			p.bound(s, profile)
 			return nil
 		}
 		var fatal *FatalError
-		if errors.As(err, &fatal) {
-			return fatal
+		switch {
+		case errors.As(err, &fatal) && fatal.Code == CodeInbox:
+			return fatal // without an inbox the session is of no use
+		case fatal != nil:
+			p.fail(fatal)
+		default:
+			p.mu.Lock()
+			p.setLocked(Binding, err.Error())
+			p.mu.Unlock()
 		}
-		p.mu.Lock()
-		p.setLocked(Binding, err.Error())
-		p.mu.Unlock()
 		pause := reconnect.Delay(failures, rand.Float64())
 		p.cfg.Logger.Warn("stream is not bound", "stream", p.cfg.Stream, "cause", err, "pause", pause.Round(time.Millisecond))
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-			continue
-		case <-ctx.Done():
-			err = ctx.Err()
-		case err = <-s.fatal:
-		case <-s.closed:
-			err = s.reason()
+		if !p.pause(ctx, pause, was, s.closed) {
+			return ctx.Err()
 		}
-		timer.Stop()
-		return err
+		select {
+		case err := <-s.fatal:
+			return err
+		case <-s.closed:
+			return s.reason()
+		default:
+		}
 	}
+}
+
+// fail says that somebody has to mend something. It lasts until a stream is bound.
+func (p *Publisher) fail(fatal *FatalError) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fatal == nil || p.fatal.Error() != fatal.Error() {
+		p.cfg.Logger.Error("publisher failed; it goes on trying", "stream", p.cfg.Stream, "code", fatal.Code, "field", fatal.Field, "cause", fatal)
+	}
+	p.fatal = fatal
+	p.setLocked(Failed, fatal.Error())
 }
 
 // attach makes s the current connection. Nothing is sent on it before bound.
@@ -133,16 +170,19 @@ func (p *Publisher) attach(s *session) {
 	p.setLocked(Binding, "")
 }
 
+// bound makes the stream's profile the current one, and the publisher ready.
 func (p *Publisher) bound(s *session, profile Profile) {
 	p.want.Store(newWant(profile.Stream, profile.Domain, profile.Verified))
 	p.mu.Lock()
 	profile.Created = profile.Created || p.profile.Created
 	p.profile = profile
+	p.fatal, p.silent, p.cause = nil, 0, ""
+	p.newest = 0
 	clear(p.subjects)
 	p.setLocked(Ready, "")
 	p.mu.Unlock()
 	p.cfg.Logger.Info("stream bound", "stream", profile.Stream, "server", s.server, "delivery_class", profile.DeliveryClass,
-		"verified", profile.Verified, "created", profile.Created)
+		"mode", profile.Mode.String(), "verified", profile.Verified, "created", profile.Created)
 	for _, w := range profile.Warnings {
 		p.cfg.Logger.Warn("stream is a risk", "stream", profile.Stream, "why", w)
 	}
@@ -160,16 +200,11 @@ func (p *Publisher) detach(cause error) {
 }
 
 // abandon gives everything that is left its result, and sets the last state.
-func (p *Publisher) abandon(err error) {
+func (p *Publisher) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
-	if err != nil {
-		p.failed = err
-		p.setLocked(Failed, err.Error())
-	} else {
-		p.setLocked(Disconnected, "")
-	}
+	p.setLocked(Disconnected, "")
 	notify(p.free) // even if the state is what it was: a Write may wait for one that will not come
 	for p.window.first >= 0 {
 		i := p.window.first
@@ -209,19 +244,10 @@ func (p *Publisher) expire() {
 		} else {
 			lost := p.session == nil || p.session.number != s.session
 			why = &TimeoutError{After: time.Duration(now - s.admitted), Lost: lost}
+			if p.silent++; !lost && p.silent >= silencesDoubted {
+				notify(p.doubt)
+			}
 		}
 		p.finishLocked(i, classify(p.want.Load(), evidence{err: why}))
-	}
-}
-
-// sleep waits and tells whether it was not cut short by ctx.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -1,6 +1,8 @@
 package publisher
 
 import (
+	"time"
+
 	"github.com/nats-io/nats.go"
 
 	"edge/envelope"
@@ -35,9 +37,9 @@ func (p *Publisher) takeQueued() (int32, *session) {
 	defer p.mu.Unlock()
 	s := p.session
 	if p.state != Ready || s == nil || s.broken {
-		return p.window.take(0), nil
+		return p.window.take(0, 0), nil
 	}
-	return p.window.take(s.number), s
+	return p.window.take(s.number, time.Now().UnixNano()), s
 }
 
 // settleWrite ends the sender's use of slot i.

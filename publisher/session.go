@@ -40,26 +40,29 @@ type session struct {
 	whyDead error                   // guarded by mu: the first trouble worth telling
 }
 
-// connect makes the next session, with the inbox for acknowledgements. The error is a *FatalError if the server
-// refuses our credentials, which no later attempt would change.
-func (p *Publisher) connect(ctx context.Context) (*session, error) {
+// connect makes the next session, at the next address, with the inbox for acknowledgements. The error is a *FatalError
+// if somebody has to mend something before a later attempt can succeed.
+func (p *Publisher) connect(ctx context.Context, at server) (*session, error) {
+	opts, err := p.options(at)
+	if err != nil {
+		return nil, err
+	}
 	s := &session{closed: make(chan struct{}), fatal: make(chan error, 1)}
 	s.unhook = context.AfterFunc(ctx, s.cut)
-	nc, err := nats.Connect(p.cfg.URL, p.options(ctx, s)...)
+	opts = append(opts,
+		nats.SetCustomDialer(dialer(func(network, address string) (net.Conn, error) { return s.dial(ctx, network, address) })),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { p.trouble(s, err) }),
+		nats.ClosedHandler(func(*nats.Conn) { close(s.closed) }))
+	nc, err := nats.Connect(at.url, opts...)
 	if err != nil {
 		s.unhook()
 		s.cut()
-		if credentialsRefused(err) {
-			return nil, &FatalError{Code: CodeCredentials, Detail: "connect to " + p.cfg.URL, Err: err,
-				Fix: "correct token, or user and password"}
-		}
 		if why := s.takeReason(); errors.Is(err, nats.ErrNoServers) && why != nil {
 			err = why // what dialling said; the library keeps it to itself
 		}
-		return nil, fmt.Errorf("connect to %s: %w", p.cfg.URL, err)
+		return nil, p.refusedBy(at.url, err)
 	}
 	s.conn = nc
-	s.takeReason() // an address that failed before another one worked
 	s.server = fmt.Sprintf("%s %s at %s", nc.ConnectedServerName(), nc.ConnectedServerVersion(), nc.ConnectedUrlRedacted())
 	s.maxPayload = int(nc.MaxPayload())
 	sub, err := nc.Subscribe(p.inbox+"*", p.answer)
@@ -78,8 +81,45 @@ func (p *Publisher) connect(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-func (p *Publisher) options(ctx context.Context, s *session) []nats.Option {
-	opts := []nats.Option{
+// refusedBy says why there is no connection to a server, and whether that is for somebody to mend.
+func (p *Publisher) refusedBy(address string, err error) error {
+	if credentialsRefused(err) {
+		fix := "correct token, or user and password"
+		field := "token"
+		switch {
+		case p.cfg.CredsFile != "":
+			field, fix = "creds_file", "replace "+p.cfg.CredsFile+" by credentials that the server accepts; it is read again"
+		case p.cfg.NKeyFile != "":
+			field, fix = "nkey_file", "let the server know the key in "+p.cfg.NKeyFile+", or replace it"
+		case p.cfg.User != "":
+			field = "user"
+		case !p.cfg.secret():
+			fix = "the server asks for credentials: give token, user and password, creds_file or nkey_file"
+		}
+		return &FatalError{Code: CodeCredentials, Field: field, Detail: "connect to " + address, Err: err, Fix: fix}
+	}
+	if fatal := tlsTrouble(address, err); fatal != nil {
+		return fatal
+	}
+	var late net.Error
+	if errors.As(err, &late) && late.Timeout() && !p.cfg.TLS.First {
+		return fmt.Errorf("connect to %s: %w (a server with handshake_first says nothing before TLS: set tls.first then)", address, err)
+	}
+	return fmt.Errorf("connect to %s: %w", address, err)
+}
+
+// options reads credentials and certificates anew. The error is a *FatalError.
+func (p *Publisher) options(at server) ([]nats.Option, error) {
+	secure, err := p.cfg.TLS.config()
+	if err != nil {
+		return nil, err
+	}
+	secure.ServerName = at.name
+	opts, err := p.cfg.credentials(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts,
 		nats.Name(p.cfg.Name),
 		nats.NoReconnect(),        // connectLoop does it
 		nats.ReconnectBufSize(-1), // and nothing is ever kept to be sent later
@@ -90,18 +130,17 @@ func (p *Publisher) options(ctx context.Context, s *session) []nats.Option {
 		nats.MaxPingsOutstanding(pingsLost),
 		nats.CustomInboxPrefix(p.prefix),
 		nats.NoEcho(),
-		nats.IgnoreDiscoveredServers(),
-		nats.SetCustomDialer(dialer(func(network, address string) (net.Conn, error) { return s.dial(ctx, network, address) })),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { p.trouble(s, err) }),
-		nats.ClosedHandler(func(*nats.Conn) { close(s.closed) }),
+		// A server that asks for TLS gets it with this configuration even if the address does not say so.
+		func(o *nats.Options) error {
+			o.TLSConfig = secure
+			o.Secure = o.Secure || p.cfg.TLS.wanted()
+			o.TLSHandshakeFirst = p.cfg.TLS.First
+			return nil
+		})
+	if !p.cfg.DiscoveredServers {
+		opts = append(opts, nats.IgnoreDiscoveredServers())
 	}
-	switch {
-	case p.cfg.Token != "":
-		opts = append(opts, nats.Token(p.cfg.Token))
-	case p.cfg.User != "":
-		opts = append(opts, nats.UserInfo(p.cfg.User, p.cfg.Password))
-	}
-	return opts
+	return opts, nil
 }
 
 func credentialsRefused(err error) bool {

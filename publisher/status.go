@@ -18,7 +18,7 @@ const (
 	Ready
 	// Disconnected: the connection was lost and a new one is being tried, or Run has ended.
 	Disconnected
-	// Failed: Run has ended with a FatalError.
+	// Failed: somebody has to mend what Status.Fatal says. Run goes on trying.
 	Failed
 )
 
@@ -48,31 +48,46 @@ const (
 // Status is one look at a Publisher. It is a copy.
 type Status struct {
 	State        State
-	Err          string  // why the state is not Ready, "" if it is or if nothing has gone wrong yet
-	Server       string  // name, version and address of the connected server
-	Profile      Profile // of the stream that was bound last
-	MaxPayload   int     // bytes, of the connected server; 0 before there was one
-	LastSequence uint64  // highest that was acknowledged
-	Pending      int     // admitted and unanswered
+	Err          string      // why the state is not Ready, "" if it is or if nothing has gone wrong yet
+	Fatal        *FatalError // of the state Failed
+	Trouble      string      // while Ready: the likely cause of answers that do not come or that contradict the profile
+	Server       string      // name, version and address of the connected server
+	Profile      Profile     // of the stream that was bound last
+	MaxPayload   int         // bytes, of the connected server; 0 before there was one
+	LastSequence uint64      // highest that was acknowledged
+	Pending      int         // admitted and unanswered
 	PendingBytes int
 	Counters     Counters
 }
 
 // Profile is what the bound stream is like.
 type Profile struct {
-	Stream          string
-	Verified        bool // false: we may not read the stream's configuration, so nothing below is known
-	Created         bool // by this Publisher
-	Subjects        []string
-	DeliveryClass   string        // IdempotentBatch or AtLeastOnce
-	DuplicateWindow time.Duration // how long ids are remembered, counted from the first copy
-	Storage         string
-	Replicas        int
-	Retention       string
-	Discard         string
-	MaxMsgSize      int // bytes of headers and payload, 0 for no limit
-	Domain          string
-	LastSequence    uint64   // when it was bound
+	Stream                              string
+	Verified                            bool // false: we may not read the stream's configuration, so nothing below is known
+	Created                             bool // by this Publisher
+	Subjects                            []string
+	DeliveryClass                       string        // IdempotentBatch or AtLeastOnce
+	DuplicateWindow                     time.Duration // how long ids are remembered, counted from the first copy
+	Storage                             string
+	Replicas                            int
+	Retention                           string
+	Discard                             string
+	PersistMode                         string        // "" for the server's default, which writes before it acknowledges
+	MaxMsgSize                          int           // bytes of headers and payload, 0 for no limit
+	MaxAge                              time.Duration // of a message, 0 for no limit
+	Domain                              string
+	Born                                time.Time // when the stream was created
+	Mode                                Mode      // how messages travel: never ModeAuto
+	AllowsTTL, AllowsAtomic, AllowsFast bool
+	APILevel                            int // of the server's JetStream, 0 if it does not say
+
+	// When it was looked at last.
+	LastSequence    uint64
+	Messages, Bytes uint64 // stored
+	MaxMessages     int64  // 0 for no limit, as below
+	MaxBytes        int64
+	Leader          string   // of a replicated stream; "" while it has none
+	Lagging         []string // its replicas that are offline or behind
 	Warnings        []string // what makes "acknowledged" mean less than "kept"
 }
 
@@ -85,6 +100,7 @@ type Counters struct {
 	ExtraAcks      uint64 // came for a message that had been acknowledged already: it may be stored twice
 	UnexpectedAcks uint64 // proved nothing: another stream, sequence 0, not readable. Should be 0
 	Reconnects     uint64 // connections after the first
+	Replaced       uint64 // times that the stream was found deleted and made anew
 }
 
 func (c *Counters) add(r *Result) {
@@ -115,19 +131,24 @@ func (p *Publisher) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Status{
-		State: p.state, Err: p.err, Server: p.server, Profile: p.profile, LastSequence: p.lastSeq,
+		State: p.state, Err: p.err, Fatal: p.fatal, Trouble: p.cause, Server: p.server, Profile: p.profile, LastSequence: p.lastSeq,
 		Pending: p.window.pending, PendingBytes: p.window.bytes, Counters: p.count,
 	}
 	if p.sessions > 0 {
 		s.MaxPayload = p.maxBody
 	}
 	s.Profile.Subjects = slices.Clone(p.profile.Subjects)
+	s.Profile.Lagging = slices.Clone(p.profile.Lagging)
 	s.Profile.Warnings = slices.Clone(p.profile.Warnings)
 	return s
 }
 
 // setLocked changes the state and tells everybody who waits for it.
+// While something is to be mended, that is the state, until a stream is bound.
 func (p *Publisher) setLocked(s State, cause string) {
+	if p.fatal != nil && !p.ended {
+		s, cause = Failed, p.fatal.Error()
+	}
 	if p.state == s && p.err == cause {
 		return
 	}
@@ -135,4 +156,6 @@ func (p *Publisher) setLocked(s State, cause string) {
 	notify(p.changed)
 	notify(p.free)
 	notify(p.wake)
+	close(p.turn)
+	p.turn = make(chan struct{})
 }

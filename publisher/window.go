@@ -25,6 +25,7 @@ type slot struct {
 	call     *call // the Write that waits for it, or nil
 	admitted int64
 	deadline int64
+	sent     int64 // Unix time when the sender took it, 0 before
 	size     int
 	subject  string
 	id       []byte // Nats-Msg-Id; like headers and payload a part of buf
@@ -99,14 +100,14 @@ func (w *window) add(size int) (int32, *slot) {
 	return i, s
 }
 
-// take gives the sender the first queued slot, or -1.
-func (w *window) take(session uint32) int32 {
+// take gives the sender the first queued slot, or -1. now is Unix time, 0 if it will not be written.
+func (w *window) take(session uint32, now int64) int32 {
 	i := w.unsent
 	if i < 0 {
 		return -1
 	}
 	s := &w.slots[i]
-	s.state, s.session = slotWriting, session
+	s.state, s.session, s.sent = slotWriting, session, now
 	w.unsent = s.next
 	return i
 }

@@ -75,7 +75,7 @@ func TestWindow(t *testing.T) {
 				}
 			case 2:
 				if writing < 0 {
-					writing = w.take(1 + uint32(now/100))
+					writing = w.take(1 + uint32(now/100), 1)
 				}
 			case 3:
 				if writing >= 0 {
@@ -119,7 +119,7 @@ func TestSpentSlotTakesNoRoom(t *testing.T) {
 				}
 				w.add(size)
 				if w.pending == 1 {
-					w.take(1)
+					w.take(1, 1)
 				}
 			}
 			if w.room(size) {
@@ -139,7 +139,7 @@ func TestSpentSlotTakesNoRoom(t *testing.T) {
 				t.Fatal("a spent slot waits for an answer")
 			}
 			for w.first >= 0 {
-				if i := w.take(1); i >= 0 {
+				if i := w.take(1, 1); i >= 0 {
 					w.written(i)
 				}
 				w.remove(w.first)

@@ -20,7 +20,7 @@ func TestWrite(t *testing.T) {
 			msgs[i] = *message(from+i, "e.w")
 		}
 		msgs[3].Subject = []byte("other")
-		if err := r.p.Write(t.Context(), msgs, out); err != nil {
+		if _, err := r.p.Write(t.Context(), msgs, out); err != nil {
 			t.Errorf("write: %v", err)
 		}
 		return out[:n]
@@ -47,10 +47,10 @@ func TestWrite(t *testing.T) {
 	if len(r.p.Results()) != 0 {
 		t.Error("results of Write are in Results")
 	}
-	if err := r.p.Write(t.Context(), make([]envelope.Message, 2), make([]Result, 1)); err == nil {
+	if _, err := r.p.Write(t.Context(), make([]envelope.Message, 2), make([]Result, 1)); err == nil {
 		t.Error("there is no room for results")
 	}
-	if err := r.p.Write(t.Context(), nil, nil); err != nil {
+	if _, err := r.p.Write(t.Context(), nil, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -70,7 +70,10 @@ func TestWriteCutShort(t *testing.T) {
 			msgs[i] = *message(i, "e.c")
 		}
 		ended := make(chan error, 1)
-		go func() { ended <- r.p.Write(ctx, msgs, out) }()
+		go func() {
+			_, err := r.p.Write(ctx, msgs, out)
+			ended <- err
+		}()
 		r.until("a full window", func(s Status) bool { return s.Pending == 4 })
 		cut(r, cancel)
 		select {
@@ -98,9 +101,9 @@ func TestWriteCutShort(t *testing.T) {
 
 	r := run(t, srv, func(c *Config) { c.Token = "wrong" })
 	out := make([]Result, 1)
-	err := r.p.Write(t.Context(), []envelope.Message{*message(1, "e.1")}, out)
+	_, err := r.p.Write(t.Context(), []envelope.Message{*message(1, "e.1")}, out)
 	var fe *FatalError
-	if !errors.As(err, &fe) || out[0].Outcome != Retryable {
+	if !errors.As(err, &fe) || out[0].Outcome != Fatal {
 		t.Errorf("write: %v, %+v", err, out)
 	}
 	r.fatal(CodeCredentials)

@@ -29,12 +29,7 @@ type link struct {
 func (a *Agent) runSink(ctx context.Context, s *sink, stop <-chan struct{}) error {
 	wire, cut := context.WithCancel(ctx)
 	var pub sync.WaitGroup
-	pub.Go(func() {
-		// How it ended is in its status, which is how the lane hears of it.
-		if err := s.link.pub.Run(wire); err != nil {
-			a.log.Error("sink failed", "sink", s.cfg.ID, "cause", err)
-		}
-	})
+	pub.Go(func() { s.link.pub.Run(wire) })
 	lane := flow.New(flow.Config{
 		Sink: s.cfg.ID, Epoch: a.spool.Epoch(), Datasets: s.cfg.NATS.Datasets, Window: s.cfg.NATS.MaxInFlight,
 		Backoff: flow.Schedule{Min: s.cfg.Retry.MinBackoff, Max: s.cfg.Retry.MaxBackoff},
@@ -48,8 +43,8 @@ func (a *Agent) runSink(ctx context.Context, s *sink, stop <-chan struct{}) erro
 	last := s.link.pub.Status()
 	cut()
 	pub.Wait()
-	if end := s.link.pub.Status(); err == nil && end.State == publisher.Failed {
-		err = &flow.HaltError{Sink: s.cfg.ID, Cause: errors.New(end.Err)}
+	if err == nil && last.Fatal != nil {
+		err = &flow.HaltError{Sink: s.cfg.ID, Cause: last.Fatal}
 	}
 	var halt *flow.HaltError
 	errors.As(err, &halt)
