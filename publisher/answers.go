@@ -64,6 +64,10 @@ func statusAck(h nats.Header) ack {
 // trouble takes what the server announces on the connection. The library calls it from one goroutine, in the order of
 // the announcements.
 func (p *Publisher) trouble(s *session, err error) {
+	if strings.Contains(strings.ToLower(err.Error()), "maximum control line exceeded") {
+		s.fail(&FatalError{Code: CodeControlLine, Field: "url", Detail: "publish", Err: err,
+			Fix: "raise max_control_line of the server, whose default is 4096: a subject with its reply subject takes up to 400 bytes"})
+	}
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		s.mu.Lock()
 		if s.whyDead == nil {

@@ -52,6 +52,8 @@ type Config struct {
 	MaxInFlight      int           // messages admitted and unanswered; default 256, at most 65,536; one more while Write works beside Send
 	MaxInFlightBytes int           // their headers and payloads; default 8 MiB. One message alone, and one Send beside a Write, may be larger
 	Logger           *slog.Logger  // default: discard
+
+	minRecheck, recheckEvery time.Duration // tests set them; the defaults are the constants
 }
 
 // Limits and defaults. 256 messages fill a loopback connection, 1,024 one of 10 ms at 100,000 messages a second, and
@@ -89,6 +91,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Name == "" {
 		c.Name = "edge"
+	}
+	if c.minRecheck == 0 {
+		c.minRecheck = minRecheck
+	}
+	if c.recheckEvery == 0 {
+		c.recheckEvery = recheckEvery
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -49,6 +49,7 @@ const (
 	CodeTTL         = "stream_ttl"       // it does not allow a time to live on messages
 	CodeMode        = "stream_mode"      // it does not allow the publish mode that was asked for
 	CodeChanged     = "stream_changed"   // it was bound, and promises less now
+	CodeControlLine = "control_line"     // the server's limit for one line of its protocol is too small
 	CodeTLS         = "tls"              // no secure connection, or not to the right server
 )
 

@@ -26,7 +26,8 @@ const (
 func (p *Publisher) serve(ctx context.Context, s *session) error {
 	looked := time.Now()
 	// The dice keep a fleet from asking as one.
-	tick := time.NewTicker(recheckEvery + time.Duration(rand.Int64N(int64(recheckEvery/4))))
+	every := p.cfg.recheckEvery
+	tick := time.NewTicker(every + time.Duration(rand.Int64N(int64(every/4)+1)))
 	defer tick.Stop()
 	soon := time.NewTimer(0)
 	soon.Stop()
@@ -42,7 +43,7 @@ func (p *Publisher) serve(ctx context.Context, s *session) error {
 		case <-p.doubt:
 			if !waiting {
 				waiting = true
-				soon.Reset(max(0, minRecheck-time.Since(looked)))
+				soon.Reset(max(0, p.cfg.minRecheck-time.Since(looked)))
 			}
 			continue
 		case <-soon.C:
@@ -59,10 +60,9 @@ func (p *Publisher) serve(ctx context.Context, s *session) error {
 
 // recheck looks at the bound stream again and takes what it finds, or returns why the stream will not do any more.
 func (p *Publisher) recheck(ctx context.Context, s *session) *FatalError {
-	now, err := p.bind(ctx, s)
+	now, err := p.lookUp(ctx, s)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	was, silent := p.profile, p.silent
 	var fatal *FatalError
 	switch {
 	case errors.As(err, &fatal):
@@ -70,22 +70,38 @@ func (p *Publisher) recheck(ctx context.Context, s *session) *FatalError {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil:
-		p.suspectLocked(diagnose(silent, p.lastSeq, nil, err))
-		return nil
-	case !now.Verified && was.Verified:
-		p.suspectLocked("the stream's configuration is not readable any more: " + strings.Join(now.Warnings, "; "))
+		p.suspectLocked(diagnose(p.silent, p.lastSeq, nil, err))
 		return nil
 	}
-	if fatal := weaker(&was, &now); fatal != nil {
-		return fatal
-	}
-	p.suspectLocked(diagnose(silent, p.lastSeq, &now, nil))
-	p.adoptLocked(&was, now)
+	p.suspectLocked(diagnose(p.silent, p.lastSeq, &now, nil))
+	p.adoptLocked(now)
 	return nil
 }
 
-// adoptLocked makes a new profile current and tells what has changed.
-func (p *Publisher) adoptLocked(was *Profile, now Profile) {
+// lookUp binds the stream and holds it against what it was when it was bound before. A *FatalError means that it will
+// not do, or not any more.
+func (p *Publisher) lookUp(ctx context.Context, s *session) (Profile, error) {
+	now, err := p.bind(ctx, s)
+	if err != nil {
+		return Profile{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !now.Verified && p.profile.Verified {
+		// We may not look any more. What was seen is the best that is known, as long as nothing contradicts it.
+		was := p.profile
+		was.Warnings = now.Warnings
+		return was, nil
+	}
+	if fatal := weaker(&p.profile, &now); fatal != nil {
+		return Profile{}, fatal
+	}
+	return now, nil
+}
+
+// adoptLocked makes a profile the current one and tells what has changed.
+func (p *Publisher) adoptLocked(now Profile) {
+	was := &p.profile
 	log := p.cfg.Logger.With("stream", now.Stream)
 	if replaced(was, &now) {
 		p.count.Replaced++
@@ -93,11 +109,11 @@ func (p *Publisher) adoptLocked(was *Profile, now Profile) {
 		log.Warn("the stream was deleted and made anew: what was acknowledged before is gone with it, and so are the ids it knew",
 			"born", now.Born, "before", was.Born)
 	}
-	if changed := differences(was, &now); len(changed) > 0 {
+	if changed := differences(was, &now); was.Verified && now.Verified && len(changed) > 0 {
 		log.Warn("the stream was edited", "changed", strings.Join(changed, ", "))
-		clear(p.subjects)
 		notify(p.changed)
 	}
+	clear(p.subjects)
 	now.Created = now.Created || was.Created
 	p.profile = now
 	p.want.Store(newWant(now.Stream, now.Domain, now.Verified))
@@ -123,7 +139,7 @@ func replaced(was, now *Profile) bool {
 // a person to decide: who restarts the agent takes the stream as it is then.
 func weaker(was, now *Profile) *FatalError {
 	if !was.Verified || !now.Verified {
-		return nil
+		return nil // the first time, or we may not look
 	}
 	var what string
 	switch {
@@ -182,10 +198,10 @@ func diagnose(silent int, last uint64, now *Profile, err error) string {
 		return "neither the stream nor JetStream's API answers although the connection works: a cluster without quorum, or a server that is stuck; look at its log"
 	case err != nil:
 		return err.Error()
+	case now.Replicas > 1 && now.Leader == "":
+		return "the stream has no leader: its replicas are choosing one, or have lost their quorum"
 	case silent < silencesDoubted:
 		return ""
-	case now.Replicas > 1 && now.Leader == "":
-		return "the stream has no leader: its replicas have lost their quorum"
 	case len(now.Lagging) > 0:
 		return fmt.Sprintf("replicas are offline or behind (%s): the stream may have lost its quorum", strings.Join(now.Lagging, ", "))
 	case now.LastSequence > last:

@@ -65,7 +65,7 @@ func TestServerAnswers(t *testing.T) {
 		if _, err := js.CreateStream(t.Context(), base); err != nil {
 			t.Fatal(err)
 		}
-		r := run(t, srv, nil)
+		r := run(t, srv, calm)
 		r.ready()
 		r.one(message(1, "e.1"), Accepted)
 		c := base
@@ -95,7 +95,7 @@ func TestServerAnswers(t *testing.T) {
 func TestStreamGone(t *testing.T) {
 	srv := natstest.Start(t)
 	js := srv.JetStream(t)
-	r := run(t, srv, nil)
+	r := run(t, srv, calm)
 	r.ready()
 	if err := js.DeleteStream(t.Context(), "EDGE"); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestStreamGone(t *testing.T) {
 func TestForeignAck(t *testing.T) {
 	srv := natstest.Start(t)
 	js := srv.JetStream(t)
-	r := run(t, srv, nil)
+	r := run(t, srv, calm)
 	r.ready()
 	if err := js.DeleteStream(t.Context(), "EDGE"); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestLocalPermanents(t *testing.T) {
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EDGE", Subjects: []string{"e.>", "big"}, MaxMsgSize: 2000}); err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, srv, nil)
+	r := run(t, srv, calm)
 	if s := r.ready(); s.MaxPayload != 4096 || s.Profile.MaxMsgSize != 2000 {
 		t.Fatalf("%+v", s)
 	}

@@ -114,7 +114,7 @@ func (p *Publisher) runSession(ctx context.Context, at *servers) (bound bool, er
 func (p *Publisher) bindLoop(ctx context.Context, s *session) error {
 	for failures := 0; ; failures++ {
 		was := fingerprint(p.cfg.files())
-		profile, err := p.bind(ctx, s)
+		profile, err := p.lookUp(ctx, s)
 		if err == nil {
 			p.bound(s, profile)
 			return nil
@@ -166,19 +166,17 @@ func (p *Publisher) attach(s *session) {
 	if s.number > 1 {
 		p.count.Reconnects++
 	}
+	p.silent, p.newest = 0, 0
 	p.window.shorten(s.number, p.now()+int64(reconnectGrace))
 	p.setLocked(Binding, "")
 }
 
 // bound makes the stream's profile the current one, and the publisher ready.
 func (p *Publisher) bound(s *session, profile Profile) {
-	p.want.Store(newWant(profile.Stream, profile.Domain, profile.Verified))
 	p.mu.Lock()
-	profile.Created = profile.Created || p.profile.Created
-	p.profile = profile
-	p.fatal, p.silent, p.cause = nil, 0, ""
-	p.newest = 0
-	clear(p.subjects)
+	p.adoptLocked(profile)
+	p.fatal = nil
+	p.suspectLocked("")
 	p.setLocked(Ready, "")
 	p.mu.Unlock()
 	p.cfg.Logger.Info("stream bound", "stream", profile.Stream, "server", s.server, "delivery_class", profile.DeliveryClass,
@@ -244,7 +242,10 @@ func (p *Publisher) expire() {
 		} else {
 			lost := p.session == nil || p.session.number != s.session
 			why = &TimeoutError{After: time.Duration(now - s.admitted), Lost: lost}
-			if p.silent++; !lost && p.silent >= silencesDoubted {
+			if !lost {
+				p.silent++
+			}
+			if p.silent >= silencesDoubted {
 				notify(p.doubt)
 			}
 		}

@@ -75,7 +75,7 @@ func TestWindow(t *testing.T) {
 				}
 			case 2:
 				if writing < 0 {
-					writing = w.take(1 + uint32(now/100), 1)
+					writing = w.take(1+uint32(now/100), 1)
 				}
 			case 3:
 				if writing >= 0 {
