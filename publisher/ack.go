@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+
+	"github.com/nats-io/nats.go"
 )
 
 // want is who must acknowledge. It never changes; a new bind makes a new one.
@@ -93,6 +95,32 @@ func parseAck(w *want, data []byte) ack {
 	}
 	const shown = 200 // bytes
 	return ack{form: garbage, text: fmt.Sprintf("answer %q", data[:min(len(data), shown)])}
+}
+
+// parseAnswer reads an answer as a whole. A common acknowledgement has no headers. The server adds a status where it
+// speaks for nobody (503, without a body) and where a stream's queue is full (429, with the refusal as body).
+func parseAnswer(w *want, h nats.Header, data []byte) ack {
+	if len(h) == 0 && len(data) > 0 {
+		return parseAck(w, data)
+	}
+	status := h.Get("Status")
+	var a ack
+	if len(data) > 0 {
+		a = parseAck(w, data)
+	}
+	switch {
+	case a.form == negative, a.form == positive && status == "":
+		return a
+	case status == "503" && len(data) == 0:
+		return ack{form: noResponders}
+	case status == "429" && a.form != positive:
+		return ack{form: negative, status: 429, text: "too many requests"}
+	case len(data) == 0:
+		return ack{form: garbage, text: "an empty answer with status " + strconv.Quote(status)}
+	case a.form == positive:
+		return ack{form: garbage, text: "an acknowledgement with status " + strconv.Quote(status)}
+	}
+	return a
 }
 
 func commonAck(prefix, data []byte) (seq uint64, duplicate, ok bool) {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/nats-io/nats.go"
 )
 
 // TestCommonAck holds the byte path to the forms that servers write. Without it a change there would only cost speed,
@@ -62,26 +64,47 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// FuzzAck: the byte path and the JSON path tell the same.
+// FuzzAck: the byte path and the JSON path tell the same, with and without a status, and no answer is accepted that
+// does not name the stream, the domain and a sequence, or that answers what was not written.
 func FuzzAck(f *testing.F) {
-	f.Add("", []byte(`{"stream":"EDGE","seq":1}`))
-	f.Add("", []byte(`{"stream":"EDGE","seq":12,"duplicate": true}`))
-	f.Add("hub", []byte(`{"stream":"EDGE","domain":"hub","seq":3}`))
-	f.Add("h\"b", []byte(`{"stream":"EDGE","domain":"h\"b","seq":3}`))
-	f.Add("\xe9", []byte(`{"error":{}}`))
-	f.Add("", []byte(`{"error":{"code":400,"err_code":10060,"description":"x"}}`))
-	f.Fuzz(func(t *testing.T, domain string, body []byte) {
+	f.Add("", "", []byte(`{"stream":"EDGE","seq":1}`))
+	f.Add("", "", []byte(`{"stream":"EDGE","seq":12,"duplicate": true}`))
+	f.Add("", "", []byte(`{"stream":"EDGE","seq":12,"batch":"b","count":3}`))
+	f.Add("hub", "", []byte(`{"stream":"EDGE","domain":"hub","seq":3}`))
+	f.Add("h\"b", "", []byte(`{"stream":"EDGE","domain":"h\"b","seq":3}`))
+	f.Add("\xe9", "", []byte(`{"error":{}}`))
+	f.Add("", "", []byte(`{"error":{"code":400,"err_code":10060,"description":"x"}}`))
+	f.Add("", "", []byte(`{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"EDGE","seq":0}`))
+	f.Add("", "429", []byte(`{"error":{"code":429,"err_code":10167,"description":"too many requests"},"stream":"EDGE","seq":0}`))
+	f.Add("", "429", []byte(``))
+	f.Add("", "503", []byte(``))
+	f.Add("", "503", []byte(`{"stream":"EDGE","seq":1}`))
+	f.Fuzz(func(t *testing.T, domain, status string, body []byte) {
+		var h nats.Header
+		if status != "" {
+			h = nats.Header{"Status": {status}}
+		}
 		w := newWant("EDGE", domain, true)
-		fast := parseAck(w, body)
-		w.prefix = []byte("no answer begins like this")
-		slow := parseAck(w, body)
+		fast := parseAnswer(w, h, body)
+		slowly := *w
+		slowly.prefix = []byte("no answer begins like this")
+		slow := parseAnswer(&slowly, h, body)
 		// A domain that is not valid UTF-8 cannot come back from JSON as it went in.
 		if fast != slow && utf8.ValidString(domain) {
-			t.Fatalf("%s: %+v, by JSON %+v", body, fast, slow)
+			t.Fatalf("%q %s: %+v, by JSON %+v", status, body, fast, slow)
 		}
-		r := classify(w, evidence{ack: fast})
-		if r.Outcome == Accepted && r.Sequence == 0 {
-			t.Fatalf("%s is accepted with sequence 0", body)
+		if fast.form == silence {
+			t.Fatalf("%q %s is read as silence", status, body)
+		}
+		for _, own := range []bool{false, true} {
+			r := classify(w, evidence{ack: fast, written: true, own: own})
+			proven := fast.form == positive && status == "" && fast.stream == "EDGE" && fast.domain == domain && fast.seq > 0
+			if (r.Outcome == Accepted) != proven || r.Outcome == Accepted && r.Sequence != fast.seq || (r.Err == nil) != proven {
+				t.Fatalf("%q %s: %+v", status, body, r)
+			}
+			if r := classify(w, evidence{ack: fast, own: own}); r.Outcome != Retryable || r.Err == nil {
+				t.Fatalf("%q %s before it was written: %+v", status, body, r)
+			}
 		}
 	})
 }

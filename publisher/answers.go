@@ -15,17 +15,17 @@ func (p *Publisher) answer(m *nats.Msg) {
 		return // somebody else publishes into our inbox; no attempt of ours can be meant
 	}
 	w := p.want.Load()
-	var a ack
-	if len(m.Data) == 0 {
-		a = statusAck(m.Header)
-	} else {
-		a = parseAck(w, m.Data)
-	}
-	r := classify(w, evidence{ack: a})
+	a := parseAnswer(w, m.Header, m.Data)
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i, extra := p.window.find(number, gen)
+	e := evidence{ack: a, written: true}
+	if i >= 0 {
+		s := &p.window.slots[i]
+		e.written, e.own = s.state != slotQueued, len(s.headers) > 0
+	}
+	r := classify(w, e)
 	switch {
 	case i >= 0:
 		s := &p.window.slots[i]
@@ -50,15 +50,6 @@ func (p *Publisher) answer(m *nats.Msg) {
 	default:
 		p.count.LateAcks++
 	}
-}
-
-// statusAck reads an answer without a body: the server's own "503, nobody is there", or something that proves nothing.
-func statusAck(h nats.Header) ack {
-	status := h.Get("Status")
-	if status == "503" {
-		return ack{form: noResponders}
-	}
-	return ack{form: garbage, text: "an empty answer with status " + strconv.Quote(status)}
 }
 
 // trouble takes what the server announces on the connection. The library calls it from one goroutine, in the order of
@@ -102,7 +93,7 @@ func (p *Publisher) denied(s *session, subject, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := p.window.oldest(s.number, subject); i >= 0 {
-		p.finishLocked(i, classify(p.want.Load(), evidence{err: &DeniedError{Subject: subject, Text: text}}))
+		p.finishLocked(i, classify(p.want.Load(), evidence{err: &DeniedError{Subject: subject, Text: text}, written: true}))
 	}
 }
 
@@ -116,8 +107,8 @@ func (p *Publisher) deniedReply(reply, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i, _ := p.window.find(number, gen); i >= 0 {
-		subject := p.window.slots[i].subject
-		p.finishLocked(i, classify(p.want.Load(), evidence{err: &DeniedError{Subject: subject, Text: text}}))
+		s := &p.window.slots[i]
+		p.finishLocked(i, classify(p.want.Load(), evidence{err: &DeniedError{Subject: s.subject, Text: text}, written: s.state != slotQueued}))
 	}
 }
 

@@ -72,6 +72,10 @@ type AckError struct {
 	Status      int    // the HTTP-like status
 	Description string // the server's words
 	Fix         string // what to do next, "" if the number is not known to us
+	// Unlisted marks a 4xx refusal by a number that this package does not know: nobody can say whether the message ever
+	// passes. It is Permanent if the message has headers of its own; else Retryable, and whoever retries gives up after
+	// a few in a row.
+	Unlisted bool
 }
 
 func (e *AckError) Error() string {

@@ -1,5 +1,8 @@
 package publisher
 
+import "strings"
+
+// codeStoreFailed is the one number that servers use for every reason of their store. The text tells which.
 const codeStoreFailed = 10077
 
 // answer is what a refusal means for one message sent singly.
@@ -14,10 +17,13 @@ const (
 	fixStream  = "the stream is of a kind that takes no plain messages: use another"
 )
 
-// refusals is every JetStream error number that servers up to 2.15.3 put into an acknowledgement: found by listing
-// the error constructors that the server's ingest functions reach. It is never changed.
+// refusals is every JetStream error number that servers up to 2.15.3 put into an acknowledgement, apart from
+// codeStoreFailed: found by listing the error constructors that the server's ingest functions reach (plain, clustered,
+// atomic and fast batches, and the queue before them). What it says of 2.15.3 is held by tests against the server's own
+// list and against running servers. It is never changed at run time.
 var refusals = map[int]answer{
 	10002: {Retryable, "the account's quota is used up: raise it or free space"},
+	10009: {Retryable, "the server is not the stream's leader: wait for the election"}, // made, but 2.15 keeps silent instead
 	10023: {Retryable, "the server's JetStream storage is used up: raise it or free space"},
 	10054: {Permanent, "raise max_msg_size of the stream or send less"},
 	10060: {Fatal, "the subject belongs to another stream: correct subject or stream"},
@@ -63,7 +69,20 @@ var refusals = map[int]answer{
 	10210: {Retryable, "too many open batches: publish slower"},
 	10211: {Retryable, "too many open batches: publish slower"},
 	10227: {Permanent, fixHeaders},
-	// The stream's own limits with discard new, by number of messages, bytes or messages of a subject; consumers
-	// can free space. One text under this number is permanent, see refusal.
-	codeStoreFailed: {Retryable, "the stream is full: raise its limits or consume from it"},
+}
+
+// storeFailure is what a refusal under codeStoreFailed means. The known texts come from checks before the message is
+// written or proposed to replicas.
+func storeFailure(text string) answer {
+	switch {
+	case strings.Contains(text, "message too large"):
+		return answer{Permanent, "the server's file store takes at most 32 MiB in one message"}
+	case strings.Contains(text, "maximum messages exceeded"),
+		strings.Contains(text, "maximum bytes exceeded"),
+		strings.Contains(text, "maximum messages per subject exceeded"):
+		return answer{Retryable, "the stream is full: raise its limits or consume from it"}
+	}
+	// "store is closed", or a text of another version. In a cluster the leader's store can be closed after the message
+	// was agreed on, and the other replicas keep it.
+	return answer{Unknown, "the store did not take it: look at the server's log"}
 }

@@ -207,7 +207,7 @@ func (p *Publisher) abandon() {
 	for p.window.first >= 0 {
 		i := p.window.first
 		written := p.window.slots[i].state != slotQueued
-		p.finishLocked(i, classify(p.want.Load(), evidence{err: &EndedError{Written: written}}))
+		p.finishLocked(i, classify(p.want.Load(), evidence{err: &EndedError{}, written: written}))
 	}
 }
 
@@ -236,12 +236,9 @@ func (p *Publisher) expire() {
 		if s.deadline > now {
 			return
 		}
-		var why error
-		if s.state == slotQueued {
-			why = errStuck
-		} else {
-			lost := p.session == nil || p.session.number != s.session
-			why = &TimeoutError{After: time.Duration(now - s.admitted), Lost: lost}
+		lost := p.session == nil || p.session.number != s.session
+		written := s.state != slotQueued
+		if written {
 			if !lost {
 				p.silent++
 			}
@@ -249,6 +246,7 @@ func (p *Publisher) expire() {
 				notify(p.doubt)
 			}
 		}
-		p.finishLocked(i, classify(p.want.Load(), evidence{err: why}))
+		why := &TimeoutError{After: time.Duration(now - s.admitted), Lost: lost}
+		p.finishLocked(i, classify(p.want.Load(), evidence{err: why, written: written}))
 	}
 }

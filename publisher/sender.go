@@ -48,7 +48,7 @@ func (p *Publisher) settleWrite(i int32, s *session, err error) {
 	waits := p.window.written(i)
 	var r Result
 	if err != nil {
-		r = classify(p.want.Load(), evidence{err: err})
+		r = classify(p.want.Load(), evidence{err: err, written: s != nil})
 		if waits {
 			p.finishLocked(i, r)
 		}
