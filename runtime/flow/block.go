@@ -25,7 +25,8 @@ type unit struct {
 	event    int32 // in the block
 	message  int32 // in the block's rendered messages
 	attempts int32
-	refusals int32 // permanent answers after an unknown attempt
+	refusals int32 // permanent and unlisted answers after an unknown attempt
+	unlisted int32 // refusals in a row by numbers that nobody knows
 	unknown  bool  // an attempt ended without an answer: sticky until an acknowledgement
 	first    int64 // first attempt
 	sent     int64 // last attempt

@@ -16,6 +16,7 @@
 //   - Unknown is sticky: a message with an unanswered attempt behind it is done only by an acknowledgement. A
 //     refusal after that proves nothing about the earlier copy; after UnknownRefusals of them the
 //     event goes to quarantine with the reason that it may have been stored.
+//   - A refusal by a number of a newer server is tried again, but after UnlistedRefusals in a row it is permanent.
 //
 // What it does not: order among messages is kept except across retries, and an event that was sent again
 // after the stream's duplicate window may be stored twice (counted as past_window).

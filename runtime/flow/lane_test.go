@@ -450,22 +450,3 @@ func TestLaneStops(t *testing.T) {
 		t.Errorf("floor %d, accepted %d", floor, c.Accepted.Load())
 	}
 }
-
-func TestDecide(t *testing.T) {
-	f := func(o publisher.Outcome, unknown bool, refusals int32, want next) {
-		t.Helper()
-		if got := decide(o, unknown, refusals); got != want {
-			t.Errorf("decide(%v, %v, %d) = %d, want %d", o, unknown, refusals, got, want)
-		}
-	}
-	for _, unknown := range []bool{false, true} {
-		f(publisher.Accepted, unknown, 0, done)
-		f(publisher.Retryable, unknown, 0, again)
-		f(publisher.Unknown, unknown, 0, again)
-		f(publisher.Fatal, unknown, 0, suspend)
-	}
-	f(publisher.Permanent, false, 0, refuse)
-	f(publisher.Permanent, true, 1, again)
-	f(publisher.Permanent, true, UnknownRefusals-1, again)
-	f(publisher.Permanent, true, UnknownRefusals, refuse)
-}

@@ -11,6 +11,10 @@ import (
 	"edge/runtime/quarantine"
 )
 
+// UnlistedRefusals is how many refusals in a row by a number of a newer server make a message permanent. One may pass;
+// after three it would only hold up the rest.
+const UnlistedRefusals = 3
+
 // next is what a lane does with a message after an answer.
 type next uint8
 
@@ -21,8 +25,12 @@ const (
 	suspend             // the sink halts, the message stays open
 )
 
-// decide is the whole policy after an answer, without clock, state or wire.
-func decide(o publisher.Outcome, unknown bool, refusals int32) next {
+// decide is the whole policy after an answer, without clock, state or wire. unlisted is how many refusals by a number
+// that nobody knows the message has had in a row, this one included.
+func decide(o publisher.Outcome, unknown bool, refusals, unlisted int32) next {
+	if o == publisher.Retryable && unlisted >= UnlistedRefusals {
+		o = publisher.Permanent
+	}
 	switch o {
 	case publisher.Accepted:
 		return done
@@ -49,10 +57,16 @@ func (l *Lane) result(r publisher.Result) {
 		c.Unknown.Add(1)
 		u.unknown = true
 	}
-	if r.Outcome == publisher.Permanent && u.unknown {
+	strange := r.Outcome == publisher.Retryable && unlisted(r.Err)
+	if strange {
+		u.unlisted++
+	} else {
+		u.unlisted = 0
+	}
+	if u.unknown && (strange || r.Outcome == publisher.Permanent) {
 		u.refusals++
 	}
-	switch decide(r.Outcome, u.unknown, u.refusals) {
+	switch decide(r.Outcome, u.unknown, u.refusals, u.unlisted) {
 	case done:
 		l.gate.accepted(u.sent)
 		c.Messages.Add(1)
@@ -191,6 +205,12 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// unlisted tells whether the server refused by a number that nobody here knows.
+func unlisted(err error) bool {
+	var refused *publisher.AckError
+	return errors.As(err, &refused) && refused.Unlisted
 }
 
 // refusal is the stable code of a permanent answer, for quarantine and counters.
