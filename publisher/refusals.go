@@ -35,7 +35,7 @@ var refusals = map[int]answer{
 	10111: {Fatal, "a rollup header is not ours: report it"},
 	10120: {Fatal, "the account has no limits for this number of replicas: add a tier"},
 	10158: {Unknown, "another copy of the id is being stored"},
-	10164: {Permanent, ourBug}, // missing sequence
+	10164: {Permanent, ourBug}, // wrong last sequence, in a batch or while another is in process
 	10165: {Permanent, fixHeaders},
 	10166: {Fatal, "allow message TTLs on the stream"},
 	10167: {Retryable, "the stream's queue is full: publish slower"},
@@ -61,7 +61,7 @@ var refusals = map[int]answer{
 	10203: {Permanent, fixHeaders},
 	10212: {Permanent, fixHeaders},
 	10223: {Permanent, fixHeaders},
-	10193: {Permanent, ourBug}, // wrong last sequence, constant form
+	10193: {Permanent, ourBug}, // a subject for the last sequence without the sequence
 	10199: {Retryable, "the batch is too large: split it"},
 	10201: {Unknown, "an id of the batch is stored already: publish its messages singly"},
 	10205: {Fatal, ourBug}, // batch publish disabled

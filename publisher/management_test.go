@@ -1,0 +1,91 @@
+package publisher
+
+import natsserver "github.com/nats-io/nats-server/v2/server"
+
+// managementOnly is every error of server 2.15.3 that answers a request of the management interface and never a
+// publication: no ingest function reaches its constructor. TestCodesComplete holds it against the server's own list.
+var managementOnly = []natsserver.ErrorIdentifier{
+	// Clusters, peers and Raft groups.
+	natsserver.JSClusterIncompleteErr, natsserver.JSClusterNoPeersErrF, natsserver.JSClusterNotActiveErr,
+	natsserver.JSClusterNotAssignedErr, natsserver.JSClusterNotAvailErr, natsserver.JSClusterPeerNotMemberErr,
+	natsserver.JSClusterRequiredErr, natsserver.JSClusterRescueErr, natsserver.JSClusterServerMemberChangeInflightErr,
+	natsserver.JSClusterServerNotMemberErr, natsserver.JSClusterTagsErr, natsserver.JSClusterUnSupportFeatureErr,
+	natsserver.JSPeerRemapErr,
+
+	// Consumers.
+	natsserver.JSConsumerAckFCRequiresFCErr, natsserver.JSConsumerAckFCRequiresMaxAckPendingErr,
+	natsserver.JSConsumerAckFCRequiresNoAckWaitErr, natsserver.JSConsumerAckFCRequiresNoMaxDeliverErr,
+	natsserver.JSConsumerAckFCRequiresPushErr, natsserver.JSConsumerAckPolicyInvalidErr, natsserver.JSConsumerAckWaitNegativeErr,
+	natsserver.JSConsumerAlreadyExists, natsserver.JSConsumerBackOffNegativeErr, natsserver.JSConsumerBadDurableNameErr,
+	natsserver.JSConsumerConfigRequiredErr, natsserver.JSConsumerCreateDurableAndNameMismatch, natsserver.JSConsumerCreateErrF,
+	natsserver.JSConsumerCreateFilterSubjectMismatchErr, natsserver.JSConsumerDeliverCycleErr,
+	natsserver.JSConsumerDeliverToWildcardsErr, natsserver.JSConsumerDescriptionTooLongErrF,
+	natsserver.JSConsumerDirectRequiresEphemeralErr, natsserver.JSConsumerDirectRequiresPushErr,
+	natsserver.JSConsumerDoesNotExist, natsserver.JSConsumerDuplicateFilterSubjects,
+	natsserver.JSConsumerDurableNameNotInSubjectErr, natsserver.JSConsumerDurableNameNotMatchSubjectErr,
+	natsserver.JSConsumerDurableNameNotSetErr, natsserver.JSConsumerEmptyFilter, natsserver.JSConsumerEmptyGroupName,
+	natsserver.JSConsumerEphemeralWithDurableInSubjectErr, natsserver.JSConsumerEphemeralWithDurableNameErr,
+	natsserver.JSConsumerExistingActiveErr, natsserver.JSConsumerFCRequiresPushErr, natsserver.JSConsumerFilterNotSubsetErr,
+	natsserver.JSConsumerHBRequiresPushErr, natsserver.JSConsumerInactiveThresholdExcess,
+	natsserver.JSConsumerInvalidDeliverSubject, natsserver.JSConsumerInvalidGroupNameErr, natsserver.JSConsumerInvalidPolicyErrF,
+	natsserver.JSConsumerInvalidPriorityGroupErr, natsserver.JSConsumerInvalidResetErr, natsserver.JSConsumerInvalidSamplingErrF,
+	natsserver.JSConsumerMaxDeliverBackoffErr, natsserver.JSConsumerMaxPendingAckExcessErrF,
+	natsserver.JSConsumerMaxPendingAckPolicyRequiredErr, natsserver.JSConsumerMaxRequestBatchExceededF,
+	natsserver.JSConsumerMaxRequestBatchNegativeErr, natsserver.JSConsumerMaxRequestExpiresTooSmall,
+	natsserver.JSConsumerMaxWaitingNegativeErr, natsserver.JSConsumerMetadataLengthErrF,
+	natsserver.JSConsumerMultipleFiltersNotAllowed, natsserver.JSConsumerNameContainsPathSeparatorsErr,
+	natsserver.JSConsumerNameExistErr, natsserver.JSConsumerNameTooLongErrF, natsserver.JSConsumerNotFoundErr,
+	natsserver.JSConsumerOfflineErr, natsserver.JSConsumerOfflineReasonErrF, natsserver.JSConsumerOnMappedErr,
+	natsserver.JSConsumerOverlappingSubjectFilters, natsserver.JSConsumerPinnedTTLWithoutPriorityPolicyNone,
+	natsserver.JSConsumerPriorityGroupWithPolicyNone, natsserver.JSConsumerPriorityPolicyWithoutGroup,
+	natsserver.JSConsumerPullNotDurableErr, natsserver.JSConsumerPullRequiresAckErr, natsserver.JSConsumerPullWithRateLimitErr,
+	natsserver.JSConsumerPushMaxWaitingErr, natsserver.JSConsumerPushWithPriorityGroupErr,
+	natsserver.JSConsumerReplacementWithDifferentNameErr, natsserver.JSConsumerReplayPolicyInvalidErr,
+	natsserver.JSConsumerReplicasExceedsStream, natsserver.JSConsumerReplicasShouldMatchStream,
+	natsserver.JSConsumerSmallHeartbeatErr, natsserver.JSConsumerStoreFailedErrF, natsserver.JSConsumerStreamIdentityMismatchF,
+	natsserver.JSConsumerWQConsumerNotDeliverAllErr, natsserver.JSConsumerWQConsumerNotUniqueErr,
+	natsserver.JSConsumerWQMultipleUnfilteredErr, natsserver.JSConsumerWQRequiresExplicitAckErr,
+	natsserver.JSConsumerWithFlowControlNeedsHeartbeats, natsserver.JSMaximumConsumersLimitErr,
+
+	// Mirrors and sources.
+	natsserver.JSMirrorConsumerRequiresAckFCErr, natsserver.JSMirrorConsumerSetupFailedErrF,
+	natsserver.JSMirrorDurableConsumerCfgInvalid, natsserver.JSMirrorInvalidStreamName, natsserver.JSMirrorInvalidSubjectFilter,
+	natsserver.JSMirrorInvalidTransformDestination, natsserver.JSMirrorMaxMessageSizeTooBigErr,
+	natsserver.JSMirrorMultipleFiltersNotAllowed, natsserver.JSMirrorOverlappingSubjectFilters,
+	natsserver.JSMirrorWithAtomicPublishErr, natsserver.JSMirrorWithBatchPublishErr, natsserver.JSMirrorWithCountersErr,
+	natsserver.JSMirrorWithFirstSeqErr, natsserver.JSMirrorWithMsgSchedulesErr, natsserver.JSMirrorWithSourcesErr,
+	natsserver.JSMirrorWithStartSeqAndTimeErr, natsserver.JSMirrorWithSubjectFiltersErr, natsserver.JSMirrorWithSubjectsErr,
+	natsserver.JSSourceConsumerFlowControlStalledErr, natsserver.JSSourceConsumerRequiresAckFCErr,
+	natsserver.JSSourceConsumerSetupFailedErrF, natsserver.JSSourceDuplicateDetected,
+	natsserver.JSSourceDurableConsumerCfgInvalid, natsserver.JSSourceDurableConsumerDuplicateDetected,
+	natsserver.JSSourceInvalidStreamName, natsserver.JSSourceInvalidSubjectFilter, natsserver.JSSourceInvalidTransformDestination,
+	natsserver.JSSourceMaxMessageSizeTooBigErr, natsserver.JSSourceMultipleFiltersNotAllowed,
+	natsserver.JSSourceOverlappingSubjectFilters, natsserver.JSSourceWithMsgSchedulesErr,
+	natsserver.JSStreamMirrorNotUpdatableErr, natsserver.JSStreamTransformInvalidSource,
+
+	// Streams: configuration, state, snapshots.
+	natsserver.JSMaximumStreamsLimitErr, natsserver.JSRestoreSubscribeFailedErrF, natsserver.JSSnapshotDeliverSubjectInvalidErr,
+	natsserver.JSStreamAssignmentErrF, natsserver.JSStreamCreateErrF, natsserver.JSStreamDeleteErrF,
+	natsserver.JSStreamExpectedLastSeqPerSubjectNotReady, natsserver.JSStreamExternalApiOverlapErrF,
+	natsserver.JSStreamExternalDelPrefixOverlapsErrF, natsserver.JSStreamGeneralErrorF, natsserver.JSStreamInfoMaxSubjectsErr,
+	natsserver.JSStreamInvalidConfigF, natsserver.JSStreamInvalidErr, natsserver.JSStreamInvalidExternalDeliverySubjErrF,
+	natsserver.JSStreamLimitsErrF, natsserver.JSStreamMaxBytesRequired, natsserver.JSStreamMaxStreamBytesExceeded,
+	natsserver.JSStreamMinLastSeqErr, natsserver.JSStreamMismatchErr, natsserver.JSStreamMoveAndScaleErr,
+	natsserver.JSStreamMoveInProgressErr, natsserver.JSStreamMsgDeleteFailedF, natsserver.JSStreamNameContainsPathSeparatorsErr,
+	natsserver.JSStreamNameExistErr, natsserver.JSStreamNameExistRestoreFailedErr, natsserver.JSStreamNotFoundErr,
+	natsserver.JSStreamOfflineErr, natsserver.JSStreamOfflineReasonErrF, natsserver.JSStreamPurgeFailedF,
+	natsserver.JSStreamReconfigureInProgressErr, natsserver.JSStreamReconfigureNotInProgressErr,
+	natsserver.JSStreamReplicasNotSupportedErr, natsserver.JSStreamReplicasNotUpdatableErr, natsserver.JSStreamRestoreErrF,
+	natsserver.JSStreamSnapshotErrF, natsserver.JSStreamSubjectOverlapErr, natsserver.JSStreamTransformInvalidDestination,
+	natsserver.JSStreamUpdateErrF,
+
+	// Messages by number and templates.
+	natsserver.JSSequenceNotFoundErrF, natsserver.JSStreamTemplateCreateErrF, natsserver.JSStreamTemplateDeleteErrF,
+	natsserver.JSStreamTemplateNotFoundErr, natsserver.JSTemplateNameNotMatchSubjectErr,
+
+	// Requests, accounts and the server.
+	natsserver.JSBadRequestErr, natsserver.JSInvalidJSONErr, natsserver.JSMemoryResourcesExceededErr, natsserver.JSNoAccountErr,
+	natsserver.JSNoMessageFoundErr, natsserver.JSNotEmptyRequestErr, natsserver.JSNotEnabledErr, natsserver.JSNotEnabledForAccountErr,
+	natsserver.JSPedanticErrF, natsserver.JSRaftGeneralErrF, natsserver.JSReplicasCountCannotBeNegative,
+	natsserver.JSStorageResourcesExceededErr, natsserver.JSTempStorageFailedErr,
+}
