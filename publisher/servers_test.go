@@ -1,0 +1,59 @@
+package publisher
+
+import (
+	"slices"
+	"testing"
+
+	"edge/publisher/natstest"
+)
+
+func TestServers(t *testing.T) {
+	s := newServers("nats://a.example:4222, nats://b.example", 1)
+	urls := func() (list []string) {
+		for _, x := range s.list {
+			list = append(list, x.url+" "+x.name)
+		}
+		return list
+	}
+	take := func(want string) {
+		t.Helper()
+		if got := s.take(); got.url != want {
+			t.Errorf("take gives %s, want %s", got.url, want)
+		}
+	}
+	take("nats://b.example")
+	take("nats://a.example:4222")
+	s.stay() // it worked
+	take("nats://a.example:4222")
+	s.stay()
+	s.learn([]string{"nats://10.0.0.1:4222", "c.example:4222", "nats://a.example:4222", "", "nats://user:secret@d:1", "%zz"})
+	want := []string{"nats://a.example:4222 ", "nats://b.example ", "nats://10.0.0.1:4222 a.example", "nats://c.example:4222 "}
+	if !slices.Equal(urls(), want) {
+		t.Errorf("%q, want %q", urls(), want)
+	}
+	take("nats://a.example:4222") // learning does not change whose turn it is
+	take("nats://b.example")
+	take("nats://10.0.0.1:4222")
+	s.stay()
+	s.learn(nil) // it is announced no more
+	take("nats://a.example:4222")
+	var many []string
+	for i := range 200 {
+		many = append(many, "10.0.0."+string(rune('a'+i%26))+string(rune('a'+i/26))+":1")
+	}
+	s.learn(many)
+	if len(s.list) != maxServers {
+		t.Errorf("%d addresses", len(s.list))
+	}
+}
+
+// TestSecondAddress has only the last of three addresses work.
+func TestSecondAddress(t *testing.T) {
+	srv := natstest.Start(t)
+	r := run(t, srv, func(c *Config) { c.URL = "nats://127.0.0.1:1,nats://127.0.0.1:2," + c.URL })
+	r.ready()
+	r.one(message(1, "e.1"), Accepted)
+	srv.Restart()
+	r.ready()
+	r.one(message(2, "e.1"), Accepted)
+}
