@@ -30,10 +30,7 @@ func Any(t testing.TB) *Server {
 	if u.Scheme != "nats" || !loopback(u.Hostname()) {
 		t.Fatalf("natstest: %s: %s is refused: tests write and delete, so it must be nats:// on a loopback address", externalEnv, u.Redacted())
 	}
-	s := &Server{t: t, set: settings{token: u.User.Username()}}
-	u.User = nil
-	s.url = u.String()
-	return s
+	return &Server{t: t, addr: u.Host, set: settings{token: u.User.Username()}}
 }
 
 func loopback(host string) bool {
@@ -48,7 +45,7 @@ func loopback(host string) bool {
 // is closed with it. Options come after the token's, so they may replace it.
 func (s *Server) Connect(t testing.TB, opts ...nats.Option) *nats.Conn {
 	t.Helper()
-	return s.ConnectTo(t, s.url, opts...)
+	return s.ConnectTo(t, s.URL(), opts...)
 }
 
 // ConnectTo is Connect with another address: that of a proxy, or several.
@@ -69,7 +66,12 @@ func (s *Server) ConnectTo(t testing.TB, url string, opts ...nats.Option) *nats.
 // JetStream is Connect with JetStream's own interface on top.
 func (s *Server) JetStream(t testing.TB, opts ...nats.Option) jetstream.JetStream {
 	t.Helper()
-	js, err := jetstream.New(s.Connect(t, opts...))
+	return newJetStream(t, s.Connect(t, opts...))
+}
+
+func newJetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatalf("natstest: %v", err)
 	}

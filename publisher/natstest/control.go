@@ -7,13 +7,13 @@ import (
 )
 
 // URL is the server's address without credentials, the same for its whole life.
-func (s *Server) URL() string { return s.url }
+func (s *Server) URL() string { return "nats://" + s.addr }
 
 // Addr is the server's host and port.
-func (s *Server) Addr() string {
-	_, addr, _ := strings.Cut(s.url, "://")
-	return addr
-}
+func (s *Server) Addr() string { return s.addr }
+
+// Name is what the server calls itself, "" for an external one.
+func (s *Server) Name() string { return s.set.name }
 
 // Token is the server's token, or "" if Authorization has replaced it.
 func (s *Server) Token() string { return s.set.token }
@@ -56,11 +56,7 @@ func (s *Server) Restart(opts ...Option) {
 	for _, o := range opts {
 		o(&s.set)
 	}
-	path, err := binary()
-	if err != nil {
-		s.t.Fatalf("natstest: %v", err)
-	}
-	if err := s.start(path); err != nil {
+	if err := s.start(); err != nil {
 		s.t.Fatalf("natstest: restart nats-server: %v\n%s", err, s.log())
 	}
 }

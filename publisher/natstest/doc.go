@@ -15,7 +15,13 @@
 //	p := natstest.NewProxy(t, srv.Addr)
 //	p.EatAcks(func(n int, _ []byte) bool { return n == 1 }) // the server has stored it, and nobody hears of it
 //
-// What it does not: it is no cluster, has no TLS, and Pause and Reload need a Unix system.
+// StartCluster starts several servers that replicate streams among them:
+//
+//	c := natstest.StartCluster(t, 3)
+//	js := c.JetStream(t)
+//	c.Leader(t, "ORDERS").Kill() // the others elect a new one, which takes them seconds
+//
+// What it does not: it has no TLS, and Pause and Reload need a Unix system.
 //
 // The binary is kept in the user's cache folder under the server's and Go's version, so only the first test run on a
 // machine pays for the build. The server syncs every write (sync_interval: always), because tests that kill it ask

@@ -32,7 +32,7 @@ func TestLife(t *testing.T) {
 	}
 	stored(1)
 	s.Kill()
-	if ready(s.port) {
+	if s.ready() {
 		t.Fatal("a killed server answers")
 	}
 	s.Restart()
