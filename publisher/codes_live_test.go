@@ -19,7 +19,6 @@ import (
 var notProvoked = map[int]string{
 	10009: "the server makes it for itself and keeps silent",
 	10063: "a replica whose log contradicts its store, a damage that nobody outside the server can cause",
-	10120: "an account that loses the tier of an existing stream: needs signed account claims, which the test server does not use",
 	10158: "two copies of one id within a proposal's way through a cluster of three",
 }
 
@@ -184,14 +183,15 @@ const ( // operations of a fast batch
 // TestLiveCodes has a real server refuse publications by every number that can be provoked, and sends its answers
 // through the publisher's own parser and decision.
 func TestLiveCodes(t *testing.T) {
-	srv := natstest.Start(t, natstest.Authorization(""), natstest.Extra(`
+	srv := natstest.Start(t, natstest.Authorization(""), natstest.Extra(fmt.Sprintf(`
 max_payload: 48MB
+jetstream { store_dir: %q, max_mem: %d, max_file: %d, sync_interval: always, max_buffered_msgs: %d }
 accounts {
 	ROOMY { jetstream: enabled, users: [{ user: roomy, password: p }] }
 	TIGHT { jetstream: { max_mem: 1MB, max_file: 1MB }, users: [{ user: tight, password: p }] }
-}`))
+}`, t.TempDir(), natstest.MaxMemory, natstest.MaxFile, queued))) // the second jetstream block replaces the first
 	proven := make(map[int]bool)
-	l := newLive(t, srv.Connect(t, nats.UserInfo("roomy", "p"), nats.SyncQueueLen(flood)), proven)
+	l := newLive(t, srv.Connect(t, nats.UserInfo("roomy", "p")), proven)
 
 	plainRefusals(l)
 	featureRefusals(l)
@@ -200,6 +200,7 @@ accounts {
 	fullQueue(l)
 	fullServer(l)
 	fullAccount(newLive(t, srv.Connect(t, nats.UserInfo("tight", "p")), proven))
+	lostTier(t, proven)
 
 	for _, c := range acknowledged {
 		code := int(c.id)
@@ -326,19 +327,21 @@ func storeRefusals(l *live) {
 	limit(Permanent, 10077, "message too large", msg(strings.Repeat("x", 33<<20)), nil)
 }
 
-// flood is three times what the queue before a stream holds. The inbox has room for an answer to each.
-const flood = 300_000
+// queued is how many messages the test server lets wait before a stream. Its default is 100 000, and as the server
+// sends a refusal only when it has stored what waits, that would take a minute on a slow disk.
+const queued = 1000
 
-// fullQueue publishes faster than a server that syncs every write can store. Nothing waits for an answer in between,
-// so the queue before the stream (100 000 messages) runs over.
+// fullQueue publishes faster than a server that syncs every write can store, without waiting for answers, so the queue
+// before the stream runs over.
 func fullQueue(l *live) {
 	l.stream(nil)
 	defer l.drop()
+	const sent = 30 * queued
 	m := msg("x")
-	for range flood {
+	for range sent {
 		l.send(m)
 	}
-	for range flood {
+	for range sent {
 		m, err := l.inbox.NextMsg(time.Minute)
 		if err != nil {
 			l.t.Errorf("the queue did not run over: %v", err)
