@@ -19,7 +19,6 @@ import (
 var notProvoked = map[int]string{
 	10009: "the server makes it for itself and keeps silent",
 	10063: "a replica whose log contradicts its store, a damage that nobody outside the server can cause",
-	10158: "two copies of one id within a proposal's way through a cluster of three",
 }
 
 // live is one server that is asked to refuse. Its stream is always S on s.>, made for each case and deleted after it.
@@ -100,15 +99,15 @@ func (l *live) send(m *nats.Msg) (reply string) {
 	return c.Reply
 }
 
-// answer waits for the answer to reply; others are passed over.
-func (l *live) answer(reply string) *nats.Msg {
+// answer waits for the next answer to one of replies; others are passed over.
+func (l *live) answer(replies ...string) *nats.Msg {
 	l.t.Helper()
 	for {
 		m, err := l.inbox.NextMsg(time.Minute)
 		if err != nil {
 			l.t.Fatalf("no answer: %v", err)
 		}
-		if m.Subject == reply {
+		if slices.Contains(replies, m.Subject) {
 			return m
 		}
 	}
@@ -201,6 +200,7 @@ accounts {
 	fullServer(l)
 	fullAccount(newLive(t, srv.Connect(t, nats.UserInfo("tight", "p")), proven))
 	lostTier(t, proven)
+	doubledID(t, proven)
 
 	for _, c := range acknowledged {
 		code := int(c.id)
