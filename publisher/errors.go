@@ -173,6 +173,9 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("publish message to %q: the server denies it (%s): allow the user to publish there", e.Subject, e.Text)
 }
 
+// Code is "denied".
+func (e *DeniedError) Code() string { return "denied" }
+
 // EndedError says that nobody waits for the answer any more, or that the message was not sent for that reason: Run has
 // ended, or the caller's context.
 type EndedError struct {

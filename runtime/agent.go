@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -18,9 +19,9 @@ type life struct {
 }
 
 // Run runs the agent until ctx ends or, with Options.Once, until the inputs are at their end and everything is
-// settled. It returns nil after an orderly end. A *flow.HaltError means that a sink (the first of them) could
-// not go on; the others were served. Any other error is the agent's own: it stopped early, and what has no
-// outcome is still on disk.
+// settled. It returns nil after an orderly end. A *flow.HaltError, with Once only, means that a sink (the first of
+// them) could not go on; the others were served. Without Once a sink that fails keeps its events and goes on trying.
+// Any other error is the agent's own: it stopped early, and what has no outcome is still on disk.
 func (a *Agent) Run(ctx context.Context) error {
 	a.life.mu.Lock()
 	a.life.started = time.Now()
@@ -63,14 +64,14 @@ func (a *Agent) Run(ctx context.Context) error {
 			halt()
 		}
 	})
-	watcher.Go(func() { a.watchSpool(hard, stopIntake) })
+	watcher.Go(func() { a.watchSpool(hard) })
 	for _, s := range a.sinks {
 		lanes.Go(func() {
 			if err := a.runSink(hard, s, stop); err != nil {
 				a.fail(err)
 				halt()
 			}
-			if s.halted() != nil && (a.opt.Once || a.allHalted()) {
+			if s.halted() != nil {
 				stopIntake() // what the inputs have not read keeps: their positions are remembered
 			}
 		})
@@ -96,13 +97,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	return a.verdict()
 }
 
-// watchSpool tells of a spool that is full, and who keeps it full. A halted sink will not give anything back: then
-// the other sinks would starve behind inputs that wait for ever, so intake ends, what was captured is delivered to
-// the others, and the run ends with the halt.
-func (a *Agent) watchSpool(ctx context.Context, stopIntake func()) {
+// watchSpool tells of a spool that is full, who keeps it full and why. Inputs wait then, and the other sinks with them,
+// until the sink that is farthest behind has taken something: what is not read keeps where it is, while an agent that
+// ended would have to be started by hand after the sink is mended. (With Once a halted sink has ended intake already.)
+func (a *Agent) watchSpool(ctx context.Context) {
 	const every = time.Second // two looks in a row: room may be on its way
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	told := ""
 	for full := 0; ; {
 		select {
 		case <-ctx.Done():
@@ -111,7 +113,7 @@ func (a *Agent) watchSpool(ctx context.Context, stopIntake func()) {
 		}
 		st := a.spool.Stats()
 		if !st.Full {
-			full = 0
+			full, told = 0, ""
 			continue
 		}
 		if full++; full < 2 {
@@ -123,29 +125,18 @@ func (a *Agent) watchSpool(ctx context.Context, stopIntake func()) {
 				last = s
 			}
 		}
-		log := a.log.With("sink", last.cfg.ID, "behind", uint64(st.LastSeq-st.Floor(last.cfg.ID)), "max_bytes", st.MaxBytes)
+		why, level := "the spool is full: inputs wait for the sink that is farthest behind; raise spool.max_bytes for longer outages", slog.LevelWarn
 		switch {
-		case last.halted() != nil:
-			log.Error("the spool is full of what a failed sink has not taken: intake ends; mend the sink or take it out of the configuration")
-			stopIntake()
-			return
-		case full > 2: // told already
+		case last.failed():
+			why, level = "the spool is full of what a failed sink has not taken: inputs wait, and the other sinks with them; mend the sink, or take it out of the configuration", slog.LevelError
 		case st.DiskFull:
-			log.Warn("the disk is full: inputs wait until it has room again or sinks have taken more")
-		default:
-			log.Warn("the spool is full: inputs wait for the sink that is farthest behind; raise spool.max_bytes for longer outages")
+			why = "the disk is full: inputs wait until it has room again or sinks have taken more"
+		}
+		if why != told {
+			told = why
+			a.log.Log(ctx, level, why, "sink", last.cfg.ID, "behind", uint64(st.LastSeq-st.Floor(last.cfg.ID)), "max_bytes", st.MaxBytes)
 		}
 	}
-}
-
-// allHalted tells that no sink is left to serve.
-func (a *Agent) allHalted() bool {
-	for _, s := range a.sinks {
-		if s.halted() == nil {
-			return false
-		}
-	}
-	return true
 }
 
 // verdict is what Run returns: the agent's own failure before a sink's.

@@ -3,6 +3,7 @@ package runtime
 import (
 	"time"
 
+	"edge/publisher"
 	"edge/runtime/status"
 )
 
@@ -93,15 +94,23 @@ func (k *sink) summary(entered, carried, spooled, damaged uint64) status.SinkSum
 	st := k.link.pub.Status()
 	out.DeliveryClass = st.Profile.DeliveryClass
 	out.LastSequence = max(out.LastSequence, st.Profile.LastSequence)
+	if k.link.ended {
+		st.State, st.Err = k.link.last.State, k.link.last.Err
+	}
+	failing := c.Failing.Load()
 	switch {
 	case k.link.halt != nil:
-		out.State, out.Error = "failed", k.link.halt.Cause.Error()
+		out.State, out.Error = publisher.Failed.String(), k.link.halt.Cause.Error()
+	case st.State == publisher.Failed:
+		out.State, out.Error = st.State.String(), st.Err
+	case failing != nil: // the publisher is well, but what it is asked to publish is refused
+		out.State, out.Error = publisher.Failed.String(), *failing
 	case !k.link.ended:
 		out.State, out.Error = st.State.String(), st.Err
-	case spooled > 0:
-		out.State, out.Error = "stopped", k.link.lastErr // there is more on disk
-	default:
+	case spooled == 0:
 		out.State = "settled"
+	default:
+		out.State, out.Error = "stopped", st.Err // there is more on disk
 	}
 	return out
 }

@@ -17,21 +17,22 @@ import (
 
 // link is a sink's connection while Run runs. mu guards every field.
 type link struct {
-	mu      sync.Mutex
-	url     string
-	pub     *publisher.Publisher
-	halt    *flow.HaltError
-	ended   bool   // its lane is done
-	lastErr string // why the publisher was not ready when its lane ended
+	mu    sync.Mutex
+	url   string
+	pub   *publisher.Publisher
+	halt  *flow.HaltError  // with Options.Once only
+	ended bool             // its lane is done
+	last  publisher.Status // when it was
 }
 
-// runSink runs the lane of s and its publisher. A halt is the sink's own fate and no error of the agent.
+// runSink runs the lane of s and its publisher. A sink that fails is no error of the agent: with Once it halts, else it
+// goes on trying until it is mended or stop.
 func (a *Agent) runSink(ctx context.Context, s *sink, stop <-chan struct{}) error {
 	wire, cut := context.WithCancel(ctx)
 	var pub sync.WaitGroup
 	pub.Go(func() { s.link.pub.Run(wire) })
 	lane := flow.New(flow.Config{
-		Sink: s.cfg.ID, Epoch: a.spool.Epoch(), Datasets: s.cfg.NATS.Datasets, Window: s.cfg.NATS.MaxInFlight,
+		Sink: s.cfg.ID, Epoch: a.spool.Epoch(), Datasets: s.cfg.NATS.Datasets, Window: s.cfg.NATS.MaxInFlight, Once: a.opt.Once,
 		Backoff: flow.Schedule{Min: s.cfg.Retry.MinBackoff, Max: s.cfg.Retry.MaxBackoff},
 		Module:  s.digest, Reader: s.reader, Renderer: s.render, Publisher: s.link.pub, Quarantine: a.quar,
 		Counts: &s.counts, Logger: a.log, Dice: rand.Float64,
@@ -43,13 +44,13 @@ func (a *Agent) runSink(ctx context.Context, s *sink, stop <-chan struct{}) erro
 	last := s.link.pub.Status()
 	cut()
 	pub.Wait()
-	if err == nil && last.Fatal != nil {
+	if err == nil && a.opt.Once && last.Fatal != nil {
 		err = &flow.HaltError{Sink: s.cfg.ID, Cause: last.Fatal}
 	}
 	var halt *flow.HaltError
 	errors.As(err, &halt)
 	s.link.mu.Lock()
-	s.link.ended, s.link.lastErr, s.link.halt = true, last.Err, halt
+	s.link.ended, s.link.last, s.link.halt = true, last, halt
 	s.link.mu.Unlock()
 	if halt != nil || errors.Is(err, context.Canceled) { // canceled: the drain time is over, the rest stays on disk
 		return nil
@@ -82,6 +83,14 @@ func (s *sink) look(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
+// failed tells whether nothing of s can be stored until somebody mends it.
+func (s *sink) failed() bool {
+	s.link.mu.Lock()
+	defer s.link.mu.Unlock()
+	return s.link.halt != nil || s.counts.Failing.Load() != nil || s.link.pub.Status().State == publisher.Failed
+}
+
+// halted is why s has ended before everything was settled, nil if it has not.
 func (s *sink) halted() *flow.HaltError {
 	s.link.mu.Lock()
 	defer s.link.mu.Unlock()

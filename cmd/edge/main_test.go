@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -316,4 +317,37 @@ func TestSignal(t *testing.T) {
 	}
 	f(syscall.SIGTERM, 143)
 	f(syscall.SIGINT, 130)
+}
+
+// TestSignalWhileFailed: a serving agent whose sink is failed goes on, ends in order at a signal with the signal's exit
+// code, and its summary says what is to be mended.
+func TestSignalWhileFailed(t *testing.T) {
+	srv := natstest.Start(t)
+	_, conf := folder(t, records(50), fmt.Sprintf(`url: %q, token: %q, stream: NONE, subject: "out.{robot}"`, srv.URL(), srv.Token()))
+	cmd := agent(t, "run", "-c", conf, "--json")
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(log)
+	for lines.Scan() && !strings.Contains(lines.Text(), `"state":"failed"`) {
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() { // to the end
+	}
+	cmd.Wait()
+	var s status.Summary
+	if err := json.Unmarshal(out.Bytes(), &s); err != nil || s.Sinks[0].State != "failed" || !strings.Contains(s.Sinks[0].Error, "create_stream") || !s.Balanced {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	if code := cmd.ProcessState.ExitCode(); code != 143 {
+		t.Errorf("exit %d, want 143", code)
+	}
 }

@@ -28,7 +28,7 @@ type unit struct {
 	refusals int32 // permanent and unlisted answers after an unknown attempt
 	unlisted int32 // refusals in a row by numbers that nobody knows
 	unknown  bool  // an attempt ended without an answer: sticky until an acknowledgement
-	first    int64 // first attempt
+	first    int64 // first attempt that ended so: the stream remembers the id since then, if it has stored it
 	sent     int64 // last attempt
 }
 

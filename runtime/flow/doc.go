@@ -13,6 +13,7 @@
 //     their ids, so that the stream's duplicate window recognises what had been stored.
 //   - Exactly one layer retries, and it is this one: per stream, not per event. The first refusal pauses the
 //     lane, halves the window and lets one message probe; retries go before fresh events, in their old order.
+//   - What somebody has to mend ends the lane, or makes it wait: every message stays open, and one at a time probes.
 //   - Unknown is sticky: a message with an unanswered attempt behind it is done only by an acknowledgement. A
 //     refusal after that proves nothing about the earlier copy; after UnknownRefusals of them the
 //     event goes to quarantine with the reason that it may have been stored.

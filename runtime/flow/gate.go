@@ -54,6 +54,9 @@ func (g *gate) accepted(sent int64) {
 	g.window = min(g.window+1, g.max)
 }
 
+// restored notes that what somebody had to mend is mended: the stream was never too slow, so the whole window is open.
+func (g *gate) restored() { g.rounds, g.window = 0, g.max }
+
 // refused notes that the stream could not take a message that was sent at sent. Only the first refusal of a
 // round counts: the rest of the window was on its way already. It tells whether this one did.
 func (g *gate) refused(sent, now int64, dice float64) bool {

@@ -42,6 +42,8 @@ type Config struct {
 	Epoch      [16]byte // of the spool: makes the ids of events that brought none
 	Datasets   []string // what the sink takes; empty: every dataset
 	Window     int      // most messages in flight, at least 1
+	Once       bool     // what is fatal ends the lane; else it waits and tries until somebody has mended it
+	Denied     Denied   // what becomes of a message that the server does not let us publish
 	Backoff    Schedule
 	Module     string // digest in hex, for quarantine entries; "" for the built-in envelope
 	Reader     Reader
@@ -52,6 +54,16 @@ type Config struct {
 	Logger     *slog.Logger
 	Dice       func() float64 // in [0, 1)
 }
+
+// Denied is what becomes of a message under a subject that the server denies us.
+type Denied uint8
+
+const (
+	// DeniedHalts takes it for fatal: the sink waits until the subject is allowed.
+	DeniedHalts Denied = iota
+	// DeniedWaits takes it for permanent: the event waits in quarantine and the sink goes on.
+	DeniedWaits
+)
 
 // HaltError says that nothing of a sink can be stored until somebody mends it. What the sink has not settled
 // stays in the spool.
@@ -76,6 +88,7 @@ type Lane struct {
 	ready   bool            // the publisher takes messages
 	ended   bool            // the spool has nothing more and never will
 	halt    error           // why the lane stops; nil while it works
+	failing string          // what has to be mended, as Counts.Failing; "" while all is well, and with Once
 	gate    gate
 	blocks  []*block // oldest first; blocks[0] has serial first
 	first   uint64
@@ -109,8 +122,11 @@ func New(cfg Config) *Lane {
 
 // Run works until the spool is sealed and everything in it is settled, and then returns nil. It returns nil
 // as well when stop is closed and the messages in flight have their answers: what is left stays in the spool.
-// When ctx ends it returns at once with ctx's error. A *HaltError ends the sink; any other error is the
-// agent's own trouble (a spool that cannot be read, a quarantine that cannot be written).
+// When ctx ends it returns at once with ctx's error. A *HaltError, with Config.Once, says what has to be mended; any
+// other error is the agent's own trouble (a spool that cannot be read, a quarantine that cannot be written).
+//
+// Without Config.Once a fatal answer keeps its message open: what is in flight gets its answers, and then one message
+// after another probes, on the schedule of Config.Backoff, until one is accepted. Meanwhile Counts.Failing says why.
 func (l *Lane) Run(ctx context.Context, stop <-chan struct{}) error {
 	l.start = time.Now()
 	l.publisherChanged()
@@ -139,7 +155,10 @@ func (l *Lane) Run(ctx context.Context, stop <-chan struct{}) error {
 			if err != nil {
 				return err
 			}
-			sent, next := l.send()
+			sent, next, err := l.send()
+			if err != nil {
+				return err
+			}
 			if moved || sent {
 				continue
 			}
@@ -208,7 +227,7 @@ func (l *Lane) publisherChanged() {
 	if l.ready {
 		l.window = st.Profile.DuplicateWindow
 	}
-	if st.State == publisher.Failed && l.halt == nil {
+	if st.State == publisher.Failed && l.cfg.Once && l.halt == nil {
 		l.halt = errors.New(st.Err)
 	}
 }

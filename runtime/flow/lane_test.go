@@ -112,24 +112,34 @@ func (r *rig) append(dataset string, bodies ...string) {
 
 func (r *rig) lane(w *wire, datasets ...string) *Lane {
 	r.t.Helper()
+	return r.laneOf(r.builtIn(), w, datasets...)
+}
+
+func (r *rig) builtIn() *transform.Renderer {
+	r.t.Helper()
 	tpl, err := envelope.ParseTemplate("edge.{dataset}", nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return r.laneOf(transform.New(transform.Config{Template: tpl}), w, datasets...)
+	return transform.New(transform.Config{Template: tpl})
 }
 
 func (r *rig) laneOf(render *transform.Renderer, w *wire, datasets ...string) *Lane {
+	r.t.Helper()
+	return New(r.config(render, w, datasets...))
+}
+
+func (r *rig) config(render *transform.Renderer, w *wire, datasets ...string) Config {
 	r.t.Helper()
 	reader, err := r.spool.Reader("out")
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return New(Config{
+	return Config{
 		Sink: "out", Epoch: r.spool.Epoch(), Datasets: datasets, Window: w.window, Backoff: Schedule{Min: time.Millisecond, Max: 2 * time.Millisecond},
 		Reader: reader, Renderer: render, Publisher: w, Quarantine: r.quar,
 		Counts: &r.counts, Logger: slog.New(slog.DiscardHandler), Dice: func() float64 { return 0.5 },
-	})
+	}
 }
 
 func (r *rig) floor() spool.Seq {
@@ -404,7 +414,9 @@ func TestLaneHaltsOnFatal(t *testing.T) {
 		}
 		return accept(m, attempt)
 	})
-	err := r.lane(w).Run(t.Context(), nil)
+	cfg := r.config(r.builtIn(), w)
+	cfg.Once = true
+	err := New(cfg).Run(t.Context(), nil)
 	var halt *HaltError
 	if !errors.As(err, &halt) || halt.Sink != "out" {
 		t.Fatalf("Run = %v, want a HaltError", err)

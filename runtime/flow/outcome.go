@@ -22,11 +22,11 @@ const (
 	done    next = iota // acknowledged
 	again               // same id, after the gate opens
 	refuse              // quarantine
-	suspend             // the sink halts, the message stays open
+	suspend             // nothing can be stored until somebody mends it: the message stays open
 )
 
-// decide is the whole policy after an answer, without clock, state or wire. unlisted is how many refusals by a number
-// that nobody knows the message has had in a row, this one included.
+// decide is the whole policy after an answer, without clock, state or wire. o is as judged, see Lane.judge; unlisted is
+// how many refusals by a number that nobody knows the message has had in a row, this one included.
 func decide(o publisher.Outcome, unknown bool, refusals, unlisted int32) next {
 	if o == publisher.Retryable && unlisted >= UnlistedRefusals {
 		o = publisher.Permanent
@@ -47,27 +47,41 @@ func decide(o publisher.Outcome, unknown bool, refusals, unlisted int32) next {
 	panic(fmt.Sprintf("BUG: no outcome: %d", o))
 }
 
+// judge is the outcome of r for this sink: what the server denies is fatal, or permanent where the operator wants its
+// event in quarantine.
+func (l *Lane) judge(r *publisher.Result) publisher.Outcome {
+	var denied *publisher.DeniedError
+	if r.Outcome == publisher.Fatal && l.cfg.Denied == DeniedWaits && errors.As(r.Err, &denied) {
+		return publisher.Permanent
+	}
+	return r.Outcome
+}
+
 // result applies one answer to the message that it belongs to.
 func (l *Lane) result(r publisher.Result) {
 	b, u := l.unit(r.Tag)
 	l.flight--
 	c := l.cfg.Counts
 	c.InFlight.Store(int64(l.flight))
-	if r.Outcome == publisher.Unknown {
+	o := l.judge(&r)
+	if o == publisher.Unknown {
 		c.Unknown.Add(1)
-		u.unknown = true
+		if !u.unknown {
+			u.unknown, u.first = true, u.sent
+		}
 	}
-	strange := r.Outcome == publisher.Retryable && unlisted(r.Err)
+	strange := o == publisher.Retryable && unlisted(r.Err)
 	if strange {
 		u.unlisted++
 	} else {
 		u.unlisted = 0
 	}
-	if u.unknown && (strange || r.Outcome == publisher.Permanent) {
+	if u.unknown && (strange || o == publisher.Permanent) {
 		u.refusals++
 	}
-	switch decide(r.Outcome, u.unknown, u.refusals, u.unlisted) {
+	switch decide(o, u.unknown, u.refusals, u.unlisted) {
 	case done:
+		l.mended(u.sent)
 		l.gate.accepted(u.sent)
 		c.Messages.Add(1)
 		if r.Duplicate {
@@ -85,19 +99,55 @@ func (l *Lane) result(r publisher.Result) {
 			l.cfg.Logger.Warn("sink pauses", "sink", l.cfg.Sink, "outcome", r.Outcome.String(), "cause", r.Err,
 				"pause", time.Duration(l.gate.until-l.now()).Round(time.Millisecond), "window", l.gate.window)
 		}
-		at, _ := slices.BinarySearch(l.resend, r.Tag)
-		l.resend = slices.Insert(l.resend, at, r.Tag)
+		l.sendAgain(r.Tag)
 	case refuse:
+		l.mended(u.sent)
 		reason, detail := refusal(r.Err), errorText(r.Err)
 		if u.unknown {
 			reason, detail = "unresolved", "an earlier attempt was never answered, so it may have been stored: "+detail
 		}
 		l.refuseMessage(b, u, reason, detail)
 	case suspend:
+		l.suspend(&r, u)
+	}
+}
+
+// sendAgain puts a message among those to be sent again, in their order.
+func (l *Lane) sendAgain(tag uint64) {
+	at, _ := slices.BinarySearch(l.resend, tag)
+	l.resend = slices.Insert(l.resend, at, tag)
+}
+
+// suspend takes a fatal answer to u: the lane ends, or pauses and tries again. What the probes meet is logged when it
+// is not what they met before.
+func (l *Lane) suspend(r *publisher.Result, u *unit) {
+	if l.cfg.Once {
 		if l.halt == nil {
 			l.halt = r.Err
 		}
+		return
 	}
+	l.sendAgain(r.Tag)
+	first := l.gate.refused(u.sent, l.now(), l.cfg.Dice())
+	text := errorText(r.Err)
+	if text == l.failing || !first && l.failing != "" {
+		return
+	}
+	l.failing = text
+	l.cfg.Counts.Failing.Store(&text)
+	l.cfg.Logger.Error("sink failed: it keeps its events, and tries one now and then until this is mended", "sink", l.cfg.Sink, "cause", r.Err)
+}
+
+// mended notes that a message sent at sent was judged by itself: what was fatal is no more, unless it was sent before
+// that was told.
+func (l *Lane) mended(sent int64) {
+	if l.failing == "" || sent < l.gate.until {
+		return
+	}
+	l.failing = ""
+	l.cfg.Counts.Failing.Store(nil)
+	l.gate.restored()
+	l.cfg.Logger.Info("sink goes on", "sink", l.cfg.Sink)
 }
 
 // finish closes one message of an event; the last one decides the event.

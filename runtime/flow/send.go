@@ -10,9 +10,9 @@ import (
 
 // send hands over what the gate and the publisher take: retries first, then fresh messages in order. It tells
 // whether anything was sent and, if the gate is shut, when it opens.
-func (l *Lane) send() (sent bool, wake time.Duration) {
+func (l *Lane) send() (sent bool, wake time.Duration, err error) {
 	if !l.ready {
-		return false, 0
+		return false, 0, nil
 	}
 	now := l.now()
 	for l.gate.room(now, l.flight) > 0 {
@@ -23,18 +23,18 @@ func (l *Lane) send() (sent bool, wake time.Duration) {
 		err := l.cfg.Publisher.Send(&b.rendered.Messages[u.message], tag)
 		if err != nil {
 			if !errors.Is(err, publisher.ErrFull) && !errors.Is(err, publisher.ErrNotReady) {
-				l.halt = fmt.Errorf("send message: %w", err)
+				return sent, 0, fmt.Errorf("send message of sink %s: %w", l.cfg.Sink, err)
 			}
-			l.ready = l.ready && errors.Is(err, publisher.ErrFull)
-			return sent, 0
+			l.ready = errors.Is(err, publisher.ErrFull)
+			return sent, 0, nil
 		}
 		l.sentUnit(b, u, now)
 		sent = true
 	}
 	if wait := l.gate.until - now; wait > 0 {
-		return sent, time.Duration(wait)
+		return sent, time.Duration(wait), nil
 	}
-	return sent, 0
+	return sent, 0, nil
 }
 
 // nextUnit is the next message to send: the oldest retry, else the oldest fresh one.
@@ -61,7 +61,6 @@ func (l *Lane) sentUnit(b *block, u *unit, now int64) {
 		}
 	} else {
 		b.next++
-		u.first = now
 	}
 	u.attempts++
 	u.sent = now
