@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -20,10 +21,10 @@ const (
 
 var errNobody = errors.New("nobody answers: enable JetStream on the server and for the account, or wait for it")
 
-// bind looks the stream up, makes it if it may, and holds it against what is needed, all within RequestTimeout. A
+// bind looks the stream up, makes it if it may, and holds it against what is needed, all within the time given. A
 // *FatalError means that the stream will not do; any other error may pass.
-func (p *Publisher) bind(ctx context.Context, s *session) (Profile, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.RequestTimeout)
+func (p *Publisher) bind(ctx context.Context, s *session, within time.Duration) (Profile, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	info, err := p.streamInfo(ctx, s)
 	var (

@@ -60,7 +60,7 @@ func (p *Publisher) serve(ctx context.Context, s *session) error {
 
 // recheck looks at the bound stream again and takes what it finds, or returns why the stream will not do any more.
 func (p *Publisher) recheck(ctx context.Context, s *session) *FatalError {
-	now, err := p.lookUp(ctx, s)
+	now, err := p.lookUp(ctx, s, p.cfg.RequestTimeout)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var fatal *FatalError
@@ -80,8 +80,8 @@ func (p *Publisher) recheck(ctx context.Context, s *session) *FatalError {
 
 // lookUp binds the stream and holds it against what it was when it was bound before. A *FatalError means that it will
 // not do, or not any more.
-func (p *Publisher) lookUp(ctx context.Context, s *session) (Profile, error) {
-	now, err := p.bind(ctx, s)
+func (p *Publisher) lookUp(ctx context.Context, s *session, within time.Duration) (Profile, error) {
+	now, err := p.bind(ctx, s, within)
 	if err != nil {
 		return Profile{}, err
 	}

@@ -110,11 +110,15 @@ func (p *Publisher) runSession(ctx context.Context, at *servers) (bound bool, er
 	}
 }
 
+// lookUpFirst is how long the first look-up of a stream waits for its answer; each further one waits twice as long, up
+// to RequestTimeout. A cluster that elects a leader drops requests without an answer, so waiting longer finds nothing.
+const lookUpFirst = 2 * time.Second
+
 // bindLoop binds until it succeeds or the session ends.
 func (p *Publisher) bindLoop(ctx context.Context, s *session) error {
 	for failures := 0; ; failures++ {
 		was := fingerprint(p.cfg.files())
-		profile, err := p.lookUp(ctx, s)
+		profile, err := p.lookUp(ctx, s, min(lookUpFirst<<min(failures, 8), p.cfg.RequestTimeout))
 		if err == nil {
 			p.bound(s, profile)
 			return nil
