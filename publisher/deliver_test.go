@@ -80,7 +80,9 @@ func TestDeliverOverload(t *testing.T) {
 // TestDeliverDeadline: one deadline bounds look-up, publication and acknowledgement, and what was sent is unknown.
 func TestDeliverDeadline(t *testing.T) {
 	srv := natstest.Start(t)
-	short := func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), 100*time.Millisecond) }
+	short := func() (context.Context, context.CancelFunc) {
+		return context.WithTimeout(t.Context(), 100*time.Millisecond)
+	}
 
 	srv.Pause() // the connection's first line does not come
 	r := run(t, srv, nil)
