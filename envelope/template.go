@@ -94,6 +94,23 @@ func (t *Template) String() string { return t.text }
 // Pattern is the template with "*" for each placeholder: what it can render at most.
 func (t *Template) Pattern() string { return t.pattern }
 
+// PatternOf is Pattern for the events of one dataset: {dataset} is the dataset's name, which is a token that CheckSubject
+// takes.
+func (t *Template) PatternOf(dataset string) string {
+	tokens := make([]string, len(t.parts))
+	for i, p := range t.parts {
+		switch p.name {
+		case "":
+			tokens[i] = p.literal
+		case datasetName:
+			tokens[i] = dataset
+		default:
+			tokens[i] = "*"
+		}
+	}
+	return strings.Join(tokens, ".")
+}
+
 // AppendSubject appends the subject of e and checks it as CheckSubject does. The error is a *RejectError, and dst
 // comes back as it was.
 func (t *Template) AppendSubject(dst []byte, e *Event) ([]byte, error) {

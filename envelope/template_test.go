@@ -60,6 +60,23 @@ func TestParseTemplate(t *testing.T) {
 	bad(strings.Repeat("a", 257), "the limit is 256")
 }
 
+func TestPatternOf(t *testing.T) {
+	f := func(text, dataset, want string) {
+		t.Helper()
+		tpl, err := ParseTemplate(text, []string{"robot"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tpl.PatternOf(dataset); got != want || !PatternCovers(tpl.Pattern(), got) {
+			t.Errorf("%q for %q: %q", text, dataset, got)
+		}
+	}
+	f("edge.{dataset}.{robot}", "imu", "edge.imu.*")
+	f("{dataset}.{dataset}", "imu", "imu.imu")
+	f("edge.{robot}", "imu", "edge.*")
+	f("edge", "imu", "edge")
+}
+
 func TestAppendSubject(t *testing.T) {
 	f := func(text, dataset, robot, want string, reason Reason) {
 		t.Helper()

@@ -22,6 +22,9 @@ type Config struct {
 	// Subjects are the patterns that messages will have: they are checked against the stream, and a created stream
 	// lists them. May be empty if CreateStream is not set; then only each message's own subject is checked.
 	Subjects []string
+	// CreateSubjects is what a created stream lists; default Subjects. It covers them: a stream that is to take what is
+	// added later lists more than is asked of one that exists.
+	CreateSubjects []string
 	// Strict asks for a strict binding: Subjects is one subject without wildcards, of ASCII letters, digits, "-" and
 	// "_", which the stream lists as it stands, and at most MaxStrictInFlight messages are in flight.
 	Strict bool
@@ -101,8 +104,16 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	c.Subjects = slices.Clone(c.Subjects)
+	c.Subjects, c.CreateSubjects = slices.Clone(c.Subjects), slices.Clone(c.CreateSubjects)
 	return c
+}
+
+// created is what a created stream lists.
+func (c *Config) created() []string {
+	if len(c.CreateSubjects) > 0 {
+		return c.CreateSubjects
+	}
+	return c.Subjects
 }
 
 // check returns every mistake, each a *ConfigError, joined.
@@ -119,14 +130,20 @@ func (c *Config) check() error {
 	if detail := checkStreamName(c.Stream); detail != "" {
 		bad("stream", "%q: %s", c.Stream, detail)
 	}
-	for _, s := range c.Subjects {
+	subjects := slices.Clone(c.Subjects)
+	for _, s := range c.CreateSubjects {
+		if !slices.Contains(subjects, s) {
+			subjects = append(subjects, s)
+		}
+	}
+	for _, s := range subjects {
 		if err := envelope.CheckPattern(s); err != nil {
 			bad("subject", "%v", err)
 		} else if strings.HasPrefix(s, "$") {
 			bad("subject", "%q: subjects under $ belong to the server", s)
 		}
 	}
-	if c.CreateStream && len(c.Subjects) == 0 {
+	if c.CreateStream && len(c.created()) == 0 {
 		bad("create_stream", "it needs to know the stream's subjects: give a subject or allow_subjects")
 	}
 	if c.DuplicateWindow < minDuplicateWindow {

@@ -59,7 +59,7 @@ type streamConfig struct {
 // limit that is set later would delete what has been acknowledged instead of refusing what is new.
 func newStream(cfg *Config) streamConfig {
 	return streamConfig{
-		Name: cfg.Stream, Subjects: cfg.Subjects, Retention: "limits", Storage: "file", Discard: "new", Replicas: 1,
+		Name: cfg.Stream, Subjects: cfg.created(), Retention: "limits", Storage: "file", Discard: "new", Replicas: 1,
 		MaxConsumers: -1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, DuplicateWindow: cfg.DuplicateWindow,
 		AllowMsgTTL: cfg.MessageTTL > 0, AllowAtomic: cfg.Mode == ModeAtomic, AllowBatched: cfg.Mode == ModeFast,
 	}

@@ -55,13 +55,14 @@ type Agent struct {
 
 // sink is one configured destination with what it is made of.
 type sink struct {
-	cfg    *config.Sink
-	digest string // of the module, hex; "" for the built-in envelope
-	module *wasm.Module
-	render *transform.Renderer
-	reader *spool.Reader
-	counts status.Sink
-	link   link
+	cfg      *config.Sink
+	template *envelope.Template // nil if a module names every subject
+	digest   string             // of the module, hex; "" for the built-in envelope
+	module   *wasm.Module
+	render   *transform.Renderer
+	reader   *spool.Reader
+	counts   status.Sink
+	link     link
 }
 
 // Checked is a module that CheckModules found usable.
@@ -183,14 +184,10 @@ func (a *Agent) Close() error {
 
 // loadModule gives s its renderer: the module's if one is configured, else the built-in envelope's.
 func (s *sink) loadModule(ctx context.Context, engine *wasm.Engine, cfg *config.Config, log *slog.Logger) error {
-	rc := transform.Config{Allow: s.cfg.NATS.AllowSubjects}
-	if s.cfg.NATS.Subject != "" {
-		t, err := envelope.ParseTemplate(s.cfg.NATS.Subject, cfg.Levels(s.cfg))
-		if err != nil {
-			return fmt.Errorf("sink %s: %w", s.cfg.ID, err)
-		}
-		rc.Template = t
+	if err := s.parseSubject(cfg); err != nil {
+		return err
 	}
+	rc := transform.Config{Template: s.template, Allow: s.cfg.NATS.Allowed()}
 	if t := s.cfg.Transform; t != nil {
 		rc.Limits = limitsOf(t.Limits)
 		m, err := transform.Load(ctx, engine, t.Module, t.SHA256, rc.Limits)
@@ -209,6 +206,17 @@ func (s *sink) loadModule(ctx context.Context, engine *wasm.Engine, cfg *config.
 		}
 	}
 	s.render = transform.New(rc)
+	return nil
+}
+
+// parseSubject reads the sink's template if there is one.
+func (s *sink) parseSubject(cfg *config.Config) (err error) {
+	if s.cfg.NATS.Subject == "" {
+		return nil
+	}
+	if s.template, err = envelope.ParseTemplate(s.cfg.NATS.Subject, cfg.Levels(s.cfg)); err != nil {
+		return fmt.Errorf("sink %s: %w", s.cfg.ID, err)
+	}
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"edge/publisher/natstest"
 	"edge/runtime/flow"
+	"edge/runtime/quarantine"
 	"edge/runtime/status"
 )
 
@@ -119,6 +120,28 @@ func TestDeniedStops(t *testing.T) {
 		t.Error(err)
 	}
 	if got := subjects(t, js); got["one.r0"] != 100 || got["one.r1"] != 100 || got["one.r2"] != 100 {
+		t.Errorf("stored %v", got)
+	}
+}
+
+// TestDeniedQuarantine: the operator may want a denied event to wait alone. Its neighbours go on.
+func TestDeniedQuarantine(t *testing.T) {
+	s, _, js, sink := deniedSite(t, "      on_denied: quarantine")
+	sum, err := s.once(s.config(sink))
+	if err != nil || sum.Accepted != 200 || sum.Quarantined != 100 || sum.Spooled != 0 || sum.Sinks[0].State != "settled" {
+		t.Errorf("%v: %+v", err, sum)
+	}
+	reasons := map[string]int{}
+	if _, err := quarantine.Scan(s.path("data/quarantine"), func(e *quarantine.Entry) bool {
+		reasons[e.Reason+" "+e.Subject]++
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(reasons) != 1 || reasons["denied one.r1"] != 100 {
+		t.Errorf("quarantine holds %v", reasons)
+	}
+	if got := subjects(t, js); got["one.r0"] != 100 || got["one.r1"] != 0 || got["one.r2"] != 100 {
 		t.Errorf("stored %v", got)
 	}
 }

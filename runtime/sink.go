@@ -32,7 +32,8 @@ func (a *Agent) runSink(ctx context.Context, s *sink, stop <-chan struct{}) erro
 	var pub sync.WaitGroup
 	pub.Go(func() { s.link.pub.Run(wire) })
 	lane := flow.New(flow.Config{
-		Sink: s.cfg.ID, Epoch: a.spool.Epoch(), Datasets: s.cfg.NATS.Datasets, Window: s.cfg.NATS.MaxInFlight, Once: a.opt.Once,
+		Sink: s.cfg.ID, Epoch: a.spool.Epoch(), Datasets: s.cfg.NATS.Datasets, Window: s.cfg.NATS.MaxInFlight, Bytes: s.cfg.NATS.MaxInFlightSize,
+		Once: a.opt.Once, Denied: deniedOf(s.cfg.NATS.OnDenied),
 		Backoff: flow.Schedule{Min: s.cfg.Retry.MinBackoff, Max: s.cfg.Retry.MaxBackoff},
 		Module:  s.digest, Reader: s.reader, Renderer: s.render, Publisher: s.link.pub, Quarantine: a.quar,
 		Counts: &s.counts, Logger: a.log, Dice: rand.Float64,
@@ -100,16 +101,10 @@ func (s *sink) halted() *flow.HaltError {
 // newPublishers makes the publisher of every sink; embeddedURL stands in for embedded:// addresses.
 func (a *Agent) newPublishers(embeddedURL string) error {
 	for _, s := range a.sinks {
-		n := &s.cfg.NATS
-		pc := publisher.Config{
-			URL: n.URL, Name: "edge " + a.cfg.Agent.ID + " " + s.cfg.ID, Stream: n.Stream, CreateStream: n.CreateStream,
-			DuplicateWindow: n.DuplicateWindow, Token: n.Token.Reveal(), User: n.User, Password: n.Password.Reveal(),
-			RequestTimeout: n.RequestTimeout, MaxInFlight: n.MaxInFlight, Logger: a.log.With("sink", s.cfg.ID),
-		}
-		if _, ok := n.Embedded(); ok {
+		pc := s.wire(a.cfg.Agent.ID, a.log)
+		if _, ok := s.cfg.NATS.Embedded(); ok {
 			pc.URL = embeddedURL
 		}
-		pc.Subjects = s.subjects()
 		p, err := publisher.New(pc)
 		if err != nil {
 			return fmt.Errorf("sink %s: %w", s.cfg.ID, err)
@@ -117,17 +112,6 @@ func (a *Agent) newPublishers(embeddedURL string) error {
 		s.link.mu.Lock()
 		s.link.pub, s.link.url = p, pc.URL
 		s.link.mu.Unlock()
-	}
-	return nil
-}
-
-// subjects are the patterns that the sink will use: what a created stream listens to.
-func (s *sink) subjects() []string {
-	if len(s.cfg.NATS.AllowSubjects) > 0 {
-		return s.cfg.NATS.AllowSubjects
-	}
-	if p := s.render.Pattern(); p != "" {
-		return []string{p}
 	}
 	return nil
 }

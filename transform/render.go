@@ -158,11 +158,3 @@ func (r *Renderer) checkSubject(subject []byte) error {
 	return &envelope.RejectError{Reason: ReasonNotAllowed, Detail: fmt.Sprintf(
 		"%q is in none of the sink's allow_subjects: add it there or mend the template or module", subject)}
 }
-
-// Pattern is the sink's subject with a wildcard for every placeholder, "" when a module names every subject.
-func (r *Renderer) Pattern() string {
-	if r.cfg.Template == nil {
-		return ""
-	}
-	return r.cfg.Template.Pattern()
-}

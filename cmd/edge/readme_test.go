@@ -23,6 +23,9 @@ func TestReadme(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "recording.ndjson"), "{}\n")
 	write(t, filepath.Join(dir, "envelope.wasm"), string(wasmtest.EchoConfig()))
+	for _, name := range []string{"ca.pem", "client.pem", "client.key"} {
+		write(t, filepath.Join(dir, name), "PEM")
+	}
 	secret := write(t, filepath.Join(dir, "nats_token"), "s3cret")
 	text = strings.Replace(text, "/run/secrets/nats_token", secret, 1)
 	text = strings.Replace(text, "/var/lib/edge", dir, 1)

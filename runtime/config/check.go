@@ -137,18 +137,9 @@ func (w *walker) checkSink(path string, s *Sink, c *Config, names []string) {
 	if s.Retry.MinBackoff > s.Retry.MaxBackoff {
 		w.failAt(path+".retry", "%s.retry: min_backoff %v is longer than max_backoff %v", path, s.Retry.MinBackoff, s.Retry.MaxBackoff)
 	}
-	hasToken, hasUser, hasPassword := w.given(at+".token"), w.given(at+".user"), w.given(at+".password")
-	switch {
-	case hasToken && (hasUser || hasPassword):
-		w.failAt(at+".user", "%s: both a token and user or password: keep one", at)
-	case hasUser && !hasPassword:
-		w.failAt(at+".user", "%s: user without password: add it", at)
-	case hasPassword && !hasUser:
-		w.failAt(at+".password", "%s: password without user: add it", at)
-	}
-	if (hasToken || hasUser) && openURL(n.URL) {
-		w.warn(c, at+".url", "a credential goes over the network in the clear: use tls://")
-	}
+	w.checkCredentials(at, n, c)
+	w.checkTLS(at, n, c)
+	w.checkStrict(at, n)
 }
 
 func (w *walker) checkSubjects(at string, s *Sink, c *Config) {

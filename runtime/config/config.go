@@ -108,14 +108,53 @@ type NATS struct {
 	Stream          string
 	CreateStream    bool
 	DuplicateWindow time.Duration // of a created stream; default DefaultDuplicateWindow
-	Token           Secret
+	Token           Secret        // as it was at Load, as Password
+	TokenFile       string        // the file that it came from, if it came from one whole: a connection reads it anew
 	User            string
 	Password        Secret
+	PasswordFile    string
+	CredsFile       string // of a user's JWT and seed; a regular file at Load, as the others below
+	NKeyFile        string // of an nkey's seed
+	TLS             TLS
+	Discovered      bool          // addresses that servers announce are used as well
+	Binding         string        // BindingTemplate or BindingStrict
+	PublishMode     string        // ModeSingle, ModeAuto, ModeAtomic or ModeFast
+	OnDenied        string        // DeniedHalt or DeniedQuarantine
+	MessageTTL      time.Duration // whole seconds; 0 for none
 	Payload         string        // PayloadJSON
 	RequestTimeout  time.Duration // 1ms to MaxRequestTimeout; default DefaultRequestTimeout
 	MaxInFlight     int           // 1 to MaxInFlight; default DefaultMaxInFlight
+	MaxInFlightSize int           // bytes, default DefaultMaxInFlightSize
 	Datasets        []string      // names of declared datasets; never empty: all of them if none was given
 	AllowSubjects   []string      // patterns; empty: what the stream lists
+}
+
+// TLS is how the connection of a sink is secured. Paths name regular files that were there at Load; "" for none.
+type TLS struct {
+	CAFile     string // default: the system's authorities
+	ClientCert string // with ClientKey
+	ClientKey  string
+	First      bool // before the server says anything
+}
+
+// The words of a sink's choices. The first of each is the default.
+const (
+	BindingTemplate  = "template"
+	BindingStrict    = "strict" // one subject without placeholders, which the stream lists itself
+	ModeSingle       = "single"
+	ModeAuto         = "auto"
+	ModeAtomic       = "atomic"
+	ModeFast         = "fast"
+	DeniedHalt       = "halt"       // the sink fails until the server allows the subject
+	DeniedQuarantine = "quarantine" // the event waits for a person and the sink goes on
+)
+
+// Allowed is what messages may be published under whoever names their subjects; empty: what the stream lists.
+func (n *NATS) Allowed() []string {
+	if n.Binding == BindingStrict {
+		return []string{n.Subject}
+	}
+	return n.AllowSubjects
 }
 
 // Embedded tells whether the sink uses the server in this process, and the address that it shall listen on, "" for any
@@ -149,6 +188,7 @@ const (
 	MaxRequestTimeout      = 300 * time.Second // the publisher's contract
 	DefaultMaxInFlight     = 256
 	MaxInFlight            = 1024 // the publisher's contract
+	DefaultMaxInFlightSize = 8 << 20
 	DefaultMinBackoff      = 250 * time.Millisecond
 	DefaultMaxBackoff      = 30 * time.Second
 	DefaultSpoolBytes      = 1 << 30

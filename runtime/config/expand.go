@@ -88,6 +88,15 @@ func (s *surroundings) expand(text string) (out string, foreign bool, err error)
 	}
 }
 
+// wholeFile is the path of the file if text is one reference to a file and nothing else, or "".
+func (s *surroundings) wholeFile(text string) string {
+	path, ok := strings.CutPrefix(text, "${file:")
+	if path, closed := strings.CutSuffix(path, "}"); ok && closed && !strings.Contains(path, "}") {
+		return s.path(path)
+	}
+	return ""
+}
+
 func (s *surroundings) resolve(ref string) (string, error) {
 	if name, ok := strings.CutPrefix(ref, "env:"); ok {
 		name, fallback, hasFallback := strings.Cut(name, ":-")

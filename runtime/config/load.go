@@ -79,6 +79,7 @@ func (w *walker) expand(n *node, path string) {
 	if n.kind != scalar || n.style != plainText && n.style != quotedText {
 		return
 	}
+	n.file = w.around.wholeFile(n.text)
 	text, foreign, err := w.around.expand(n.text)
 	if err != nil {
 		w.fail(n, path, "%s%v", label(path), err)

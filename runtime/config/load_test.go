@@ -58,6 +58,21 @@ sinks:
   - id: local
     kind: nats
     config: { url: "embedded://", stream: LOCAL, subject: "all.{dataset}.{robot}", token: "${file:secret}" }
+  - id: secure
+    kind: nats
+    config:
+      url: nats://far.internal
+      stream: SECURE
+      subject: one.subject
+      creds_file: secret
+      tls: { ca_file: secret, client_cert: secret, client_key: secret, first: true }
+      discovered_servers: true
+      publish_mode: atomic
+      message_ttl: 1h
+      binding: strict
+      on_denied: quarantine
+      max_in_flight_bytes: 1MiB
+      datasets: ["imu"]
 spool: { max_bytes: 2GiB }
 quarantine: { max_bytes: 4194304 }
 `
@@ -88,6 +103,7 @@ func TestLoadWhole(t *testing.T) {
 	dir := folder(t)
 	file := filepath.Join(dir, "edge.yaml")
 	t.Setenv("PASSWORD", "hunter2-password")
+	secret := filepath.Join(dir, "secret")
 	want := &Config{
 		File:     file,
 		Agent:    Agent{ID: "edge-01.lab", DataDir: filepath.Join(dir, "state"), DrainTime: 90 * time.Second},
@@ -104,11 +120,19 @@ func TestLoadWhole(t *testing.T) {
 					Limits: TransformLimits{Memory: 64 << 20, Output: 4096, Input: 2 << 20, Time: 20 * time.Millisecond, Fuel: 1000000}},
 				NATS: NATS{URL: "tls://nats.internal:4222, tls://other.internal", Subject: "edge.{dataset}.{site}.{robot}", Stream: "EDGE", CreateStream: true,
 					DuplicateWindow: 10 * time.Minute, User: "bob", Password: NewSecret("hunter2-password"), Payload: "json",
-					RequestTimeout: 300 * time.Second, MaxInFlight: 512, Datasets: []string{"imu"}, AllowSubjects: []string{"edge.>"}},
+					RequestTimeout: 300 * time.Second, MaxInFlight: 512, Datasets: []string{"imu"}, AllowSubjects: []string{"edge.>"},
+					Binding: "template", PublishMode: "single", OnDenied: "halt", MaxInFlightSize: 8 << 20},
 				Retry: Retry{MinBackoff: 10 * time.Millisecond, MaxBackoff: 2 * time.Second}},
 			{ID: "local", Kind: KindNATS,
-				NATS: NATS{URL: "embedded://", Subject: "all.{dataset}.{robot}", Stream: "LOCAL", DuplicateWindow: 2 * time.Minute, Token: NewSecret("hunter2-token"),
-					Payload: "json", RequestTimeout: 10 * time.Second, MaxInFlight: 256, Datasets: []string{"imu", "battery"}},
+				NATS: NATS{URL: "embedded://", Subject: "all.{dataset}.{robot}", Stream: "LOCAL", DuplicateWindow: 2 * time.Minute, Token: NewSecret("hunter2-token"), TokenFile: secret,
+					Payload: "json", RequestTimeout: 10 * time.Second, MaxInFlight: 256, Datasets: []string{"imu", "battery"},
+					Binding: "template", PublishMode: "single", OnDenied: "halt", MaxInFlightSize: 8 << 20},
+				Retry: Retry{MinBackoff: 250 * time.Millisecond, MaxBackoff: 30 * time.Second}},
+			{ID: "secure", Kind: KindNATS,
+				NATS: NATS{URL: "nats://far.internal", Subject: "one.subject", Stream: "SECURE", DuplicateWindow: 2 * time.Minute, CredsFile: secret,
+					TLS: TLS{CAFile: secret, ClientCert: secret, ClientKey: secret, First: true}, Discovered: true,
+					Binding: "strict", PublishMode: "atomic", OnDenied: "quarantine", MessageTTL: time.Hour, MaxInFlightSize: 1 << 20,
+					Payload: "json", RequestTimeout: 10 * time.Second, MaxInFlight: 256, Datasets: []string{"imu"}},
 				Retry: Retry{MinBackoff: 250 * time.Millisecond, MaxBackoff: 30 * time.Second}},
 		},
 		Spool:      Spool{MaxBytes: 2 << 30},
@@ -260,10 +284,30 @@ func TestMistakes(t *testing.T) {
 	f("      subject: edge.{dataset}.{site}.{robot}\n      allow_subjects: [\"edge.>\"]\n", "", `34:22: sinks[0].config.create_stream: nothing says what the stream listens to`)
 	f(`stream: LOCAL, `, `allow_subjects: [other.>, "all.*"], stream: LOCAL, `, `sinks[1].config.allow_subjects: none of them takes a subject of "all.{dataset}.{robot}", so every event would wait in quarantine: add "all.*.*"`)
 	f(`spool: { max_bytes: 2GiB }`, `  - { id: third, kind: nats, config: { url: "embedded://127.0.0.1:4222", stream: T, subject: t } }`+"\nspool: { max_bytes: 2GiB }",
-		`sinks[2].config: there is one embedded server: give it the url and token of sinks[1]`)
+		`sinks[3].config: there is one embedded server: give it the url and token of sinks[1]`)
 	f(`allow_subjects: ["edge.>"]`, `allow_subjects: ["$JS.>"]`, `subjects under $ belong to the server`)
 	f(`url: "embedded://"`, `url: "embedded:///"`, `has something behind host and port`)
-	f("user: bob\n", "token: hunter2\n", `sinks[0].config: both a token and user or password`)
+	f("user: bob\n", "token: hunter2\n", `sinks[0].config: both token and password: keep one`)
+	f("creds_file: secret", "creds_file: secret\n      nkey_file: secret", `sinks[2].config: both creds_file and nkey_file: keep one`)
+	f("creds_file: secret", "creds_file: secret\n      token: hunter2", `sinks[2].config: both token and creds_file: keep one`)
+	f("creds_file: secret", "creds_file: nope", `sinks[2].config.creds_file: stat`)
+	f("creds_file: secret", "nkey_file: folder", `sinks[2].config.nkey_file: "folder" is a folder`)
+	f("creds_file: secret", "cred_file: secret", `unknown key "cred_file" (did you mean "creds_file"?)`)
+	f("ca_file: secret", "ca_file: nope", `sinks[2].config.tls.ca_file: stat`)
+	f("ca_file: secret", "cafile: secret", `unknown key "cafile" (did you mean "ca_file"?)`)
+	f("client_cert: secret, ", "", `client_key without client_cert`)
+	f("client_key: secret, ", "", `client_cert without client_key`)
+	f("first: true", "first: maybe", `expected true or false`)
+	f("url: nats://far.internal", "url: embedded://", `sinks[2].config: there is one embedded server`, `the embedded server knows a token only`, `speaks no TLS`)
+	f("publish_mode: atomic", "publish_mode: atomc", `unknown value "atomc" (did you mean "atomic"?)`)
+	f("on_denied: quarantine", "on_denied: quarantin", `(did you mean "quarantine"?)`)
+	f("message_ttl: 1h", "message_ttl: 1500ms", `"1500ms" has a fraction of a second`)
+	f("message_ttl: 1h", "message_ttl: 0s", `is out of bounds`)
+	f("max_in_flight_bytes: 1MiB", "max_in_flight_bytes: 1KiB", `"1KiB" is out of bounds: from 64KiB to 256MiB`)
+	f("binding: strict", "binding: loose", `unknown value "loose"`)
+	f("subject: one.subject", "subject: one.{dataset}", `a strict binding is to one subject without placeholders`)
+	f("subject: one.subject", "subject: one.größe", `a strict binding takes letters, digits`)
+	f("subject: one.subject\n", "allow_subjects: [one.subject]\n", `missing key "subject"`, `a strict binding allows its subject only`, `a strict binding is to one subject: give it`)
 	f("      user: bob\n", "", `password without user`)
 	f("user: bob\n", "user: bob\n      pasword: hunter2\n", `unknown key "pasword" (did you mean "password"?)`)
 	f("user: bob\n", "user: bob\n      tokne: hunter2\n", `unknown key "tokne" (did you mean "token"?)`)

@@ -52,6 +52,7 @@ type node struct {
 	kind    kind
 	style   style   // of a scalar
 	text    string  // of a scalar, references replaced
+	file    string  // its one reference, if the whole text was one to a file
 	foreign bool    // text came at least in part out of a reference, and is not to be repeated
 	lost    bool    // a reference in it could not be replaced: reported, has no value
 	entries []entry // of a mapping, in the order of the file

@@ -18,6 +18,9 @@ const (
 	maxModTime  = time.Minute
 	maxDrain    = time.Hour
 	maxPause    = time.Hour
+	leastFlight = 64 << 10               // bytes: some messages of the usual size
+	mostFlight  = 256 << 20              // a sink keeps as much in memory
+	leastTTL    = time.Second            // the server's resolution
 	leastWindow = 100 * time.Millisecond // the server refuses less
 	mostWindow  = 366 * 24 * time.Hour
 )
@@ -220,7 +223,11 @@ func (w *walker) transform(n *node, path string, t *Transform) {
 }
 
 func (w *walker) nats(n *node, path string, c *NATS) {
-	*c = NATS{DuplicateWindow: DefaultDuplicateWindow, RequestTimeout: DefaultRequestTimeout, MaxInFlight: DefaultMaxInFlight, Payload: PayloadJSON}
+	*c = NATS{
+		DuplicateWindow: DefaultDuplicateWindow, RequestTimeout: DefaultRequestTimeout, Payload: PayloadJSON,
+		MaxInFlight: DefaultMaxInFlight, MaxInFlightSize: DefaultMaxInFlightSize,
+		Binding: BindingTemplate, PublishMode: ModeSingle, OnDenied: DeniedHalt,
+	}
 	inFlight := int64(c.MaxInFlight)
 	w.mapping(n, path,
 		field{"url", true, w.checked(&c.URL, badURL)},
@@ -228,12 +235,28 @@ func (w *walker) nats(n *node, path string, c *NATS) {
 		field{"stream", true, w.checked(&c.Stream, badStream)},
 		field{"create_stream", false, w.boolean(&c.CreateStream)},
 		field{"duplicate_window", false, w.duration(&c.DuplicateWindow, leastWindow, mostWindow)},
-		field{"token", false, w.secret(&c.Token)},
+		field{"token", false, w.secretOrFile(&c.Token, &c.TokenFile)},
 		field{"user", false, w.str(&c.User)},
-		field{"password", false, w.secret(&c.Password)},
+		field{"password", false, w.secretOrFile(&c.Password, &c.PasswordFile)},
+		field{"creds_file", false, w.existing(&c.CredsFile, "")},
+		field{"nkey_file", false, w.existing(&c.NKeyFile, "")},
+		field{"tls", false, func(n *node, path string) {
+			w.mapping(n, path,
+				field{"ca_file", false, w.existing(&c.TLS.CAFile, "")},
+				field{"client_cert", false, w.existing(&c.TLS.ClientCert, "")},
+				field{"client_key", false, w.existing(&c.TLS.ClientKey, "")},
+				field{"first", false, w.boolean(&c.TLS.First)},
+			)
+		}},
+		field{"discovered_servers", false, w.boolean(&c.Discovered)},
+		field{"binding", false, w.enum(&c.Binding, BindingTemplate, BindingStrict)},
+		field{"publish_mode", false, w.enum(&c.PublishMode, ModeSingle, ModeAuto, ModeAtomic, ModeFast)},
+		field{"on_denied", false, w.enum(&c.OnDenied, DeniedHalt, DeniedQuarantine)},
+		field{"message_ttl", false, w.wholeSeconds(&c.MessageTTL, leastTTL, mostWindow)},
 		field{"payload", false, w.enum(&c.Payload, PayloadJSON)},
 		field{"request_timeout", false, w.duration(&c.RequestTimeout, time.Millisecond, MaxRequestTimeout)},
 		field{"max_in_flight", false, w.integer(&inFlight, 1, MaxInFlight)},
+		field{"max_in_flight_bytes", false, w.intSize(&c.MaxInFlightSize, leastFlight, mostFlight)},
 		field{"datasets", false, w.texts(&c.Datasets)},
 		field{"allow_subjects", false, w.texts(&c.AllowSubjects)},
 	)

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -76,4 +79,57 @@ func TestDistance(t *testing.T) {
 	f("kitten", "sitting", 3)
 	f("abcdef", "abcdef", 0)
 	f(strings.Repeat("a", 65), "a", 64)
+}
+
+// TestSecretFiles: a credential that is one file and nothing else keeps the file's name, so that it can be read anew.
+func TestSecretFiles(t *testing.T) {
+	dir := folder(t)
+	f := func(value, wantFile, wantValue string) {
+		t.Helper()
+		text := strings.Replace(whole, `token: "${file:secret}"`, "token: "+value, 1)
+		c, err := parse("edge.yaml", text, surroundings{dir: dir, env: env})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := &c.Sinks[1].NATS
+		if n.TokenFile != wantFile || n.Token.Reveal() != wantValue {
+			t.Errorf("%s: file %q, value %q", value, n.TokenFile, n.Token.Reveal())
+		}
+		if strings.Contains(fmt.Sprintf("%+v", c.Sinks), "hunter2") {
+			t.Errorf("%s: the secret prints", value)
+		}
+	}
+	secret := filepath.Join(dir, "secret")
+	f(`"${file:secret}"`, secret, "hunter2-token")
+	f(`"${file:`+secret+`}"`, secret, "hunter2-token")
+	f(`"x${file:secret}"`, "", "xhunter2-token")
+	f(`"${file:secret}${file:secret}"`, "", "hunter2-tokenhunter2-token")
+	f(`"$${file:secret}"`, "", "${file:secret}")
+	f(`"${env:PASSWORD}"`, "", "hunter2-password")
+}
+
+// TestPrivateFiles: a file of keys that others can read is worth a warning, and no more.
+func TestPrivateFiles(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // it has no such modes
+	}
+	dir := folder(t)
+	f := func(mode os.FileMode, want int) {
+		t.Helper()
+		if err := os.Chmod(filepath.Join(dir, "secret"), mode); err != nil {
+			t.Fatal(err)
+		}
+		c, err := parse("edge.yaml", whole, surroundings{dir: dir, env: env})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Count(strings.Join(c.Warnings, "\n"), "others than its owner may read the file")
+		if got != want {
+			t.Errorf("mode %o: %q", mode, c.Warnings)
+		}
+	}
+	f(0o600, 0)
+	f(0o400, 0)
+	f(0o640, 2) // creds_file and client_key
+	f(0o604, 2)
 }

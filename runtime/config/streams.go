@@ -27,7 +27,7 @@ func (w *walker) checkStreams(c *Config) {
 			if k < 0 {
 				continue
 			}
-			if n.User != f.User || n.Token != f.Token {
+			if n.User != f.User || n.Token != f.Token || n.CredsFile != f.CredsFile || n.NKeyFile != f.NKeyFile {
 				// Two users may be of two accounts, whose streams are apart; only the server knows.
 				w.warn(c, at+".stream", "%s sends dataset %q to a stream of this name on the same server: if both are of one account, the stream takes the second message of an event for a repeat and drops it: name another stream", first, n.Datasets[k])
 				break

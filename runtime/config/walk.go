@@ -305,6 +305,26 @@ func (w *walker) duration(to *time.Duration, least, most time.Duration) read {
 	}
 }
 
+// wholeSeconds is duration without fractions of a second.
+func (w *walker) wholeSeconds(to *time.Duration, least, most time.Duration) read {
+	return func(n *node, path string) {
+		var d time.Duration
+		if w.duration(&d, least, most)(n, path); d%time.Second != 0 {
+			w.fail(n, path, "%s%s has a fraction of a second: give whole ones", label(path), quote(n))
+			return
+		}
+		*to = d
+	}
+}
+
+// secretOrFile is secret, and names the file if the whole value is one reference to it.
+func (w *walker) secretOrFile(to *Secret, file *string) read {
+	return func(n *node, path string) {
+		w.secret(to)(n, path)
+		*file = n.file
+	}
+}
+
 // secret reads a credential. A mistake shows its place but not its line.
 func (w *walker) secret(to *Secret) read {
 	return func(n *node, path string) {

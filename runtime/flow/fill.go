@@ -13,7 +13,7 @@ import (
 // Sizes of a lane. A block bounds what one durable read, one render and one quarantine write handle. Eight of 256
 // events keep a window of 1,024 full while the oldest block waits for its last answer. Messages may be far larger
 // than their events: a block is cut where its messages pass renderBytes, and nothing is read while the lane's blocks
-// hold laneBytes, so that a lane holds at most laneBytes, renderBytes and the records of one guest call.
+// hold laneBytes, or Config.Bytes if that is more, so that a lane holds at most these, renderBytes and the records of one guest call.
 const (
 	blockEvents = 256
 	blockBytes  = 1 << 20
@@ -29,7 +29,7 @@ func (l *Lane) hasRoom() bool {
 		held += b.rendered.Size()
 		unsent += len(b.units) - b.next
 	}
-	return len(l.blocks) < maxBlocks && held < laneBytes && unsent < l.cfg.Window
+	return len(l.blocks) < maxBlocks && held < max(laneBytes, l.cfg.Bytes) && unsent < l.cfg.Window
 }
 
 // fill reads and renders one more block if there is room for it. It tells whether it did.

@@ -42,6 +42,7 @@ type Config struct {
 	Epoch      [16]byte // of the spool: makes the ids of events that brought none
 	Datasets   []string // what the sink takes; empty: every dataset
 	Window     int      // most messages in flight, at least 1
+	Bytes      int      // most bytes of them; 0 for what a lane holds anyway
 	Once       bool     // what is fatal ends the lane; else it waits and tries until somebody has mended it
 	Denied     Denied   // what becomes of a message that the server does not let us publish
 	Backoff    Schedule
