@@ -20,6 +20,7 @@ var arrows = map[string][]string{
 	"edge/transform":          {"edge/wasm", "edge/wasm/admit", "edge/envelope"},
 	"edge/publisher":          {"edge/envelope"},
 	"edge/publisher/embedded": {},
+	"edge/publisher/faults":   {},
 	"edge/publisher/natstest": {},
 	"edge/runtime/config":     {"edge/envelope"},
 	"edge/runtime/lockdir":    {},
