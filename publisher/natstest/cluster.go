@@ -89,10 +89,12 @@ func (c *Cluster) URL() string {
 // Token is the token of every server.
 func (c *Cluster) Token() string { return c.Servers[0].Token() }
 
-// Connect is Server.Connect with the addresses of all servers.
+// Connect is Server.Connect with the addresses of all servers. It leaves a server that stands still within seconds,
+// where the client library's own ping interval would let it wait for minutes.
 func (c *Cluster) Connect(t testing.TB, opts ...nats.Option) *nats.Conn {
 	t.Helper()
-	return c.Servers[0].ConnectTo(t, c.URL(), opts...)
+	all := []nats.Option{nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(5 * time.Second)}
+	return c.Servers[0].ConnectTo(t, c.URL(), append(all, opts...)...)
 }
 
 // JetStream is Connect with JetStream's own interface on top.

@@ -17,7 +17,8 @@ import (
 // acknowledged is lost, and the killed server takes part again after its restart.
 func TestCluster(t *testing.T) {
 	c := StartCluster(t, 3)
-	js := c.JetStream(t)
+	nc := c.Connect(t)
+	js := newJetStream(t, nc)
 	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "R3", Subjects: []string{"r3"}, Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -25,9 +26,11 @@ func TestCluster(t *testing.T) {
 	next := 0
 	publish := func(n int) {
 		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		defer cancel()
 		for end := next + n; next < end; next++ {
 			id := fmt.Sprintf("id-%d", next)
-			err := c.persist(t.Context(), 2, func(ctx context.Context) error {
+			err := c.persist(ctx, 2, func(ctx context.Context) error {
 				_, err := js.Publish(ctx, "r3", []byte(id), jetstream.WithMsgID(id))
 				return err
 			})
@@ -50,6 +53,9 @@ func TestCluster(t *testing.T) {
 	publish(10)
 	if third := c.Leader(t, "R3"); third == second {
 		t.Fatalf("%s leads although it stands still", second.Name())
+	}
+	if nc.ConnectedServerName() == second.Name() {
+		t.Errorf("the connection stays with %s, which stands still", second.Name())
 	}
 	second.Resume()
 	c.Ready(t)
