@@ -26,6 +26,26 @@ var errNobody = errors.New("nobody answers: enable JetStream on the server and f
 func (p *Publisher) bind(ctx context.Context, s *session, within time.Duration) (Profile, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+	profile, err := p.examine(ctx, s)
+	if !errors.Is(err, errMissing) {
+		return profile, err
+	}
+	if p.cfg.CreateStream {
+		return p.createStream(ctx, s)
+	}
+	return Profile{}, p.missing()
+}
+
+// errMissing: there is no stream of that name.
+var errMissing = errors.New("no such stream")
+
+func (p *Publisher) missing() *FatalError {
+	return &FatalError{Code: CodeMissing, Field: "stream", Detail: fmt.Sprintf("stream %q does not exist", p.cfg.Stream),
+		Fix: "create it, or set create_stream: true"}
+}
+
+// examine is the part of bind that changes nothing. The error is errMissing, a *FatalError, or may pass.
+func (p *Publisher) examine(ctx context.Context, s *session) (Profile, error) {
 	info, err := p.streamInfo(ctx, s)
 	var (
 		denied  *DeniedError
@@ -37,11 +57,7 @@ func (p *Publisher) bind(ctx context.Context, s *session, within time.Duration) 
 	case errors.As(err, &denied):
 		return p.unverified(denied), nil
 	case errors.As(err, &refused) && refused.ErrCode == codeStreamNotFound:
-		if !p.cfg.CreateStream {
-			return Profile{}, &FatalError{Code: CodeMissing, Field: "stream", Detail: fmt.Sprintf("stream %q does not exist", p.cfg.Stream),
-				Fix: "create it, or set create_stream: true"}
-		}
-		return p.createStream(ctx, s)
+		return Profile{}, errMissing
 	case errors.As(err, &refused) && refused.ErrCode == codeNoAccount:
 		return Profile{}, &FatalError{Code: CodeJetStream, Field: "url", Detail: "look up stream " + p.cfg.Stream, Err: err,
 			Fix: "enable JetStream for the account, or use another account"}
@@ -64,13 +80,16 @@ func (p *Publisher) streamInfo(ctx context.Context, s *session) (*streamInfo, er
 	return info, nil
 }
 
+// createSubject is where JetStream takes the wish for a new stream.
+func createSubject(cfg *Config) string { return "$JS.API.STREAM.CREATE." + cfg.Stream }
+
 // createStream makes the stream. If somebody else was faster, theirs is taken.
 func (p *Publisher) createStream(ctx context.Context, s *session) (Profile, error) {
 	body, err := json.Marshal(newStream(&p.cfg))
 	if err != nil {
 		panic("BUG: marshal a stream configuration: " + err.Error())
 	}
-	_, err = ask(ctx, s, "$JS.API.STREAM.CREATE."+p.cfg.Stream, body)
+	_, err = ask(ctx, s, createSubject(&p.cfg), body)
 	var (
 		denied  *DeniedError
 		refused *apiError

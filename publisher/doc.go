@@ -54,4 +54,6 @@
 // admits one message at a time without waiting and Results delivers outcomes; Deliver does both for one message and
 // Write for a batch. The window (MaxInFlight, MaxInFlightBytes) bounds what is admitted and unanswered. How messages
 // travel (one by one, in atomic batches, or by fast ingest) is Config.Mode; the guarantees are the same.
+//
+// Probe looks at server, stream and permissions once, without publishing: what a configuration would meet.
 package publisher

@@ -1,0 +1,223 @@
+package publisher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"edge/envelope"
+)
+
+// Posture is what Probe has found.
+type Posture struct {
+	Server     string // name, version and address of the server that answered
+	MaxPayload int    // bytes, headers included
+	Missing    bool   // the stream is not there and would be created: the Profile is that of the new one then
+	Profile    Profile
+	Account    *Account // nil if the server does not tell us
+	// Rights of this user; nil if the server does not tell us.
+	Publish []Right // to each of Config.Subjects
+	Inbox   Access  // to the subjects that acknowledgements come on
+	User    string  // as the server calls us; "" for nobody in particular
+}
+
+// Right is what the server lets us do with a subject or pattern.
+type Right struct {
+	Subject string
+	Access  Access
+}
+
+// Access is a yes, a no, or a no for some of a pattern's subjects.
+type Access uint8
+
+const (
+	// NotTold: the server does not say.
+	NotTold Access = iota
+	// Denied to all of it.
+	Denied
+	// Partly allowed: some subjects of the pattern are, others are not, or it cannot be told.
+	Partly
+	// Allowed to all of it.
+	Allowed
+)
+
+// String is the access's name for people and programs.
+func (a Access) String() string {
+	switch a {
+	case Denied:
+		return "denied"
+	case Partly:
+		return "partly"
+	case Allowed:
+		return "allowed"
+	}
+	return "unknown"
+}
+
+// Account is what our account uses of JetStream and may use: that of the stream's replicas, where its limits depend on
+// them. Limits are 0 where there is none.
+type Account struct {
+	Storage, MaxStorage int64 // bytes of file streams
+	Streams, MaxStreams int64
+	MaxStreamBytes      int64 // of one file stream
+	MaxBytesRequired    bool  // no stream is created without max_bytes
+}
+
+// Probe connects as a Publisher with this configuration would, and looks at the server and the stream once. It creates
+// and changes nothing, and nothing of it runs when it returns, within RequestTimeout or when ctx ends.
+//
+// The error is a *ConfigError, or several joined, of a configuration that New refuses; a *FatalError if a Publisher
+// would fail; any other if the server cannot be reached or does not answer. What was found before is in the Posture.
+func Probe(ctx context.Context, cfg Config) (Posture, error) {
+	p, err := New(cfg)
+	if err != nil {
+		return Posture{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.RequestTimeout)
+	defer cancel()
+	s, err := p.connectAny(ctx)
+	if err != nil {
+		return Posture{}, err
+	}
+	defer s.close()
+	found := Posture{Server: s.server, MaxPayload: s.maxPayload}
+	found.Profile, err = p.examine(ctx, s)
+	if errors.Is(err, errMissing) {
+		if p.cfg.CreateStream {
+			found.Missing = true
+			found.Profile, err = checkStream(&p.cfg, &streamInfo{Config: newStream(&p.cfg)})
+		} else {
+			err = p.missing()
+		}
+	}
+	select {
+	case fatal := <-s.fatal: // we may not listen: nothing that we ask is answered
+		return found, fatal
+	default:
+	}
+	if err != nil && !errors.As(err, new(*FatalError)) {
+		return found, err
+	}
+	found.Account = accountInfo(ctx, s, max(found.Profile.Replicas, 1))
+	if create := p.rights(ctx, s, &found); found.Missing && create == Denied {
+		return found, &FatalError{Code: CodeCreate, Field: "create_stream",
+			Detail: fmt.Sprintf("stream %q does not exist, and the server denies us to create it", p.cfg.Stream), Fix: "create it by hand, or allow publishing to " + createSubject(&p.cfg)}
+	}
+	return found, err
+}
+
+// connectAny makes a session at the first address that takes us. The error is the first that somebody has to mend, or
+// else the last.
+func (p *Publisher) connectAny(ctx context.Context) (*session, error) {
+	at := newServers(p.cfg.URL, 0)
+	var fatal *FatalError
+	var last error
+	for range at.list {
+		s, err := p.connect(ctx, at.take())
+		if err == nil {
+			return s, nil
+		}
+		last = err
+		if fatal == nil {
+			errors.As(err, &fatal)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if fatal != nil {
+		return nil, fatal
+	}
+	return nil, last
+}
+
+// accountInfo asks for the account's limits for streams of this many replicas; nil if we may not or nobody answers.
+func accountInfo(ctx context.Context, s *session, replicas int) *Account {
+	type tier struct {
+		Storage int64 `json:"storage"`
+		Streams int64 `json:"streams"`
+		Limits  struct {
+			MaxStorage       int64 `json:"max_storage"`
+			MaxStreams       int64 `json:"max_streams"`
+			MaxStreamBytes   int64 `json:"storage_max_stream_bytes"`
+			MaxBytesRequired bool  `json:"max_bytes_required"`
+		} `json:"limits"`
+	}
+	var m struct {
+		Error *apiError `json:"error"`
+		tier
+		Tiers map[string]tier `json:"tiers"`
+	}
+	data, err := s.request(ctx, "$JS.API.INFO", nil)
+	if err != nil || json.Unmarshal(data, &m) != nil || m.Error != nil {
+		return nil
+	}
+	t, ok := m.Tiers[fmt.Sprintf("R%d", replicas)]
+	if !ok {
+		t = m.tier
+	}
+	limit := func(n int64) int64 { return max(n, 0) } // the server says -1 for none
+	return &Account{
+		Storage: t.Storage, MaxStorage: limit(t.Limits.MaxStorage), Streams: t.Streams, MaxStreams: limit(t.Limits.MaxStreams),
+		MaxStreamBytes: limit(t.Limits.MaxStreamBytes), MaxBytesRequired: t.Limits.MaxBytesRequired,
+	}
+}
+
+// permissions are those of a user for one verb, as the server tells them. No allow list allows everything.
+type permissions struct {
+	Allow []string `json:"allow"`
+	Deny  []string `json:"deny"`
+}
+
+// rights asks the server who we are and what we may do, and returns whether we may create the stream. Not every server
+// answers, and not every user may ask.
+func (p *Publisher) rights(ctx context.Context, s *session, found *Posture) (create Access) {
+	data, err := s.request(ctx, "$SYS.REQ.USER.INFO", nil)
+	var m struct {
+		Error json.RawMessage `json:"error"`
+		Data  *struct {
+			User        string `json:"user"`
+			Permissions *struct {
+				Publish   *permissions `json:"publish"`
+				Subscribe *permissions `json:"subscribe"`
+			} `json:"permissions"`
+		} `json:"data"`
+	}
+	if err != nil || json.Unmarshal(data, &m) != nil || len(m.Error) > 0 || m.Data == nil {
+		return NotTold
+	}
+	var publish, subscribe *permissions
+	if m.Data.Permissions != nil {
+		publish, subscribe = m.Data.Permissions.Publish, m.Data.Permissions.Subscribe
+	}
+	found.User = m.Data.User
+	found.Inbox = access(subscribe, p.inbox+"*")
+	for _, subject := range p.cfg.Subjects {
+		found.Publish = append(found.Publish, Right{subject, access(publish, subject)})
+	}
+	return access(publish, createSubject(&p.cfg))
+}
+
+// access decides what permissions say of a pattern. Several allowed patterns that cover it together only, are not seen
+// to: that is Partly.
+func access(p *permissions, pattern string) Access {
+	if p == nil {
+		return Allowed
+	}
+	// An entry of a subscription may be followed by the name of a queue.
+	subject := func(entry string) string { head, _, _ := strings.Cut(entry, " "); return head }
+	covers := func(e string) bool { return envelope.PatternCovers(subject(e), pattern) }
+	meets := func(e string) bool { return envelope.PatternsMeet(subject(e), pattern) }
+	switch {
+	case slices.ContainsFunc(p.Deny, covers):
+		return Denied
+	case len(p.Allow) > 0 && !slices.ContainsFunc(p.Allow, meets):
+		return Denied
+	case slices.ContainsFunc(p.Deny, meets), len(p.Allow) > 0 && !slices.ContainsFunc(p.Allow, covers):
+		return Partly
+	}
+	return Allowed
+}
