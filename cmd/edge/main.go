@@ -79,13 +79,14 @@ func exitCode(err error) int {
 		files *config.Errors
 		setup *runtime.SetupError
 		wire  *publisher.ConfigError
+		fatal *publisher.FatalError
 	)
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &sig):
 		return 128 + int(sig.sig)
-	case errors.As(err, &halt):
+	case errors.As(err, &halt), errors.As(err, &fatal):
 		return exitHalted
 	case errors.As(err, &usage), errors.As(err, &files), errors.As(err, &setup), errors.As(err, &wire):
 		return exitUsage
