@@ -93,8 +93,14 @@ func (k *sink) summary(entered, carried, spooled, damaged uint64) status.SinkSum
 	}
 	st := k.link.pub.Status()
 	out.DeliveryClass = st.Profile.DeliveryClass
+	if st.Profile.DeliveryClass != "" { // a stream was bound
+		out.PublishMode = st.Profile.Mode.String()
+	}
+	out.LateAcks, out.ExtraAcks, out.UnexpectedAcks, out.Reconnects = st.Counters.LateAcks, st.Counters.ExtraAcks, st.Counters.UnexpectedAcks, st.Counters.Reconnects
 	out.LastSequence = max(out.LastSequence, st.Profile.LastSequence)
+	out.Trouble = st.Trouble
 	if k.link.ended {
+		out.Trouble = k.link.last.Trouble
 		st.State, st.Err = k.link.last.State, k.link.last.Err
 	}
 	failing := c.Failing.Load()

@@ -166,7 +166,7 @@ func TestRunJSON(t *testing.T) {
 		}
 	}
 	sink := keys["sinks"].([]any)[0].(map[string]any)
-	for _, k := range []string{"id", "state", "delivery_class", "stream", "last_sequence", "module_digest"} {
+	for _, k := range []string{"id", "state", "delivery_class", "stream", "last_sequence", "module_digest", "publish_mode", "late_acks", "extra_acks", "unexpected_acks", "reconnects"} {
 		if _, ok := sink[k]; !ok {
 			t.Errorf("the sink has no %q: %s", k, stdout)
 		}

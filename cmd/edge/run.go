@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -241,8 +242,8 @@ func (w *watch) line(s *status.Summary, p runtime.Progress) string {
 	fmt.Fprintf(&b, "  %s/s", status.Count(uint64(w.rate)))
 	for _, k := range s.Sinks {
 		fmt.Fprintf(&b, "  [%s %s", k.ID, k.State)
-		if k.Error != "" {
-			fmt.Fprintf(&b, ": %s", k.Error)
+		if why := cmp.Or(k.Error, k.Trouble); why != "" {
+			fmt.Fprintf(&b, ": %s", why)
 		}
 		b.WriteByte(']')
 	}

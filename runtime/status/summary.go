@@ -51,6 +51,13 @@ type SinkSummary struct {
 	Messages      uint64 `json:"messages"`
 	InFlight      int64  `json:"in_flight"`
 	Damaged       uint64 `json:"damaged"` // spooled events that can no longer be read
+
+	Trouble        string `json:"trouble,omitempty"` // likely cause of answers that do not come, while the state is ready
+	PublishMode    string `json:"publish_mode"`      // how messages travel: single, atomic or fast; empty before a stream was bound
+	LateAcks       uint64 `json:"late_acks"`         // came after their attempt had been given up
+	ExtraAcks      uint64 `json:"extra_acks"`        // came for what was acknowledged already: it may be stored twice
+	UnexpectedAcks uint64 `json:"unexpected_acks"`   // proved nothing: should be 0
+	Reconnects     uint64 `json:"reconnects"`        // connections after the first
 }
 
 // Balanced tells whether every event of the sink is accounted for exactly once.
@@ -112,8 +119,17 @@ func (s *Summary) String() string {
 		if k.URL != "" {
 			fmt.Fprintf(&b, ", %s", k.URL)
 		}
+		if k.PublishMode != "" && k.PublishMode != "single" {
+			fmt.Fprintf(&b, ", %s batches", k.PublishMode)
+		}
 		if k.Error != "" {
 			fmt.Fprintf(&b, "\n  %s", k.Error)
+		}
+		if k.Trouble != "" {
+			fmt.Fprintf(&b, "\n  answers are missing or strange: %s", k.Trouble)
+		}
+		if k.UnexpectedAcks > 0 || k.ExtraAcks > 0 {
+			fmt.Fprintf(&b, "\n  %s acknowledgements proved nothing, %s came twice: look for a second stream or responder", Count(k.UnexpectedAcks), Count(k.ExtraAcks))
 		}
 		b.WriteByte('\n')
 	}

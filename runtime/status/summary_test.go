@@ -20,6 +20,27 @@ func TestCount(t *testing.T) {
 	f(math.MaxUint64, "18,446,744,073,709,551,615")
 }
 
+// TestStrange: what a person has to look at is in the text, and nothing of it when all is well.
+func TestStrange(t *testing.T) {
+	f := func(k SinkSummary, want ...string) {
+		t.Helper()
+		s := Summary{Sinks: []SinkSummary{k}}
+		got := s.String()
+		for _, w := range want {
+			if !strings.Contains(got, w) {
+				t.Errorf("%q is not in %q", w, got)
+			}
+		}
+		if len(want) == 0 && strings.Contains(got, "strange") || strings.Contains(got, "batches") && k.PublishMode == "single" {
+			t.Errorf("got %q", got)
+		}
+	}
+	f(SinkSummary{PublishMode: "single", LateAcks: 3, Reconnects: 1})
+	f(SinkSummary{PublishMode: "atomic"}, "atomic batches")
+	f(SinkSummary{Trouble: "the broker's disk may be full"}, "strange: the broker's disk may be full")
+	f(SinkSummary{ExtraAcks: 2}, "0 acknowledgements proved nothing, 2 came twice")
+}
+
 func TestBooks(t *testing.T) {
 	f := func(k SinkSummary, want bool) {
 		t.Helper()
