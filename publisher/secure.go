@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func tlsTrouble(address string, err error) *FatalError {
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return fatal("url", "the server offers no TLS: use nats://, or configure TLS on the server")
 	case errors.As(err, &host):
-		return fatal("url", "use a name or address that the certificate holds, or give the server a certificate for "+host.Host)
+		return fatal("url", fmt.Sprintf("the certificate is for %s: use such an address, or give the server a certificate for %s", holders(host.Certificate), host.Host))
 	case errors.As(err, &unknown):
 		return fatal("tls.ca_file", "name the certificate of the authority that signed the server's")
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
@@ -95,6 +96,18 @@ func tlsTrouble(address string, err error) *FatalError {
 		return fatal("tls.client_cert", "the server refuses the handshake: give a client certificate that it trusts, and look at its log")
 	}
 	return nil
+}
+
+// holders lists the names and addresses that a certificate is for.
+func holders(c *x509.Certificate) string {
+	list := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		list = append(list, ip.String())
+	}
+	if len(list) == 0 {
+		return "nobody"
+	}
+	return strings.Join(list, ", ")
 }
 
 // exposed tells whether credentials would cross a network in the clear. A server may still ask for TLS; what it does is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -102,8 +103,8 @@ func (p *Publisher) refusedBy(address string, err error) error {
 		return fatal
 	}
 	var late net.Error
-	if errors.As(err, &late) && late.Timeout() && !p.cfg.TLS.First {
-		return fmt.Errorf("connect to %s: %w (a server with handshake_first says nothing before TLS: set tls.first then)", address, err)
+	if (errors.As(err, &late) && late.Timeout() || errors.Is(err, io.EOF)) && !p.cfg.TLS.First {
+		return fmt.Errorf("connect to %s: %w before the server's first line (one with handshake_first says nothing before TLS: set tls.first then)", address, err)
 	}
 	return fmt.Errorf("connect to %s: %w", address, err)
 }

@@ -17,13 +17,16 @@ const (
 
 // settings is what the configuration file is made of.
 type settings struct {
-	name    string
-	token   string
-	auth    string // an authorization block instead of the token; "" for the token
-	sync    string // value of sync_interval
-	store   string // further settings of JetStream
-	cluster string // inside of the cluster block; "" for a server alone
-	extra   string // lines at the end
+	name     string
+	token    string
+	auth     string // an authorization block instead of the token; "" for the token
+	sync     string // value of sync_interval
+	store    string // further settings of JetStream
+	cluster  string // inside of the cluster block; "" for a server alone
+	tls      string // inside of the tls block; "" for none
+	first    bool   // it waits for the handshake before its first line
+	operator string // operator, resolver and accounts; "" for none
+	extra    string // lines at the end
 }
 
 // Option changes how a server is configured.
@@ -75,6 +78,10 @@ func (s *settings) text(addr, dir string) string {
 	if s.cluster != "" {
 		fmt.Fprintf(&b, "cluster {\n%s}\n", s.cluster)
 	}
+	if s.tls != "" {
+		fmt.Fprintf(&b, "tls { %s }\n", s.tls)
+	}
+	b.WriteString(s.operator)
 	b.WriteString(s.extra)
 	return b.String()
 }

@@ -21,7 +21,14 @@
 //	js := c.JetStream(t)
 //	c.Leader(t, "ORDERS").Kill() // the others elect a new one, which takes them seconds
 //
-// What it does not: it has no TLS, and Pause and Reload need a Unix system.
+// NewCA issues certificates for TLS, MutualTLS and HandshakeFirst, also wrong and expired ones. NewOperator has accounts
+// and users known by signed claims, with credentials files that expire or are revoked, and NKeyUser a user known by a key:
+//
+//	ca := natstest.NewCA(t)
+//	cert, key := ca.Issue(t, natstest.CertConfig{Hosts: []string{"127.0.0.1"}})
+//	srv := natstest.Start(t, natstest.TLS(cert, key))
+//
+// What it does not: Pause and Reload need a Unix system.
 //
 // The binary is kept in the user's cache folder under the server's and Go's version, so only the first test run on a
 // machine pays for the build. The server syncs every write (sync_interval: always), because tests that kill it ask

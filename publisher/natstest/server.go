@@ -3,6 +3,7 @@ package natstest
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -118,6 +119,9 @@ func (s *Server) ready() bool {
 	defer c.Close()
 	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return false
+	}
+	if s.set.first {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // only to see whether it is up
 	}
 	line, err := bufio.NewReader(c).ReadBytes('\n')
 	line, ok := bytes.CutPrefix(line, []byte("INFO "))
