@@ -136,69 +136,90 @@ func (p *Publisher) connectAny(ctx context.Context) (*session, error) {
 
 // accountInfo asks for the account's limits for streams of this many replicas; nil if we may not or nobody answers.
 func accountInfo(ctx context.Context, s *session, replicas int) *Account {
-	type tier struct {
-		Storage int64 `json:"storage"`
-		Streams int64 `json:"streams"`
-		Limits  struct {
-			MaxStorage       int64 `json:"max_storage"`
-			MaxStreams       int64 `json:"max_streams"`
-			MaxStreamBytes   int64 `json:"storage_max_stream_bytes"`
-			MaxBytesRequired bool  `json:"max_bytes_required"`
-		} `json:"limits"`
+	data, err := s.request(ctx, "$JS.API.INFO", nil)
+	if err != nil {
+		return nil
 	}
+	return parseAccount(data, replicas)
+}
+
+// tier is a set of limits and what is used of them, in JetStream's words.
+type tier struct {
+	Storage int64 `json:"storage"`
+	Streams int64 `json:"streams"`
+	Limits  struct {
+		MaxStorage       int64 `json:"max_storage"`
+		MaxStreams       int64 `json:"max_streams"`
+		MaxStreamBytes   int64 `json:"storage_max_stream_bytes"`
+		MaxBytesRequired bool  `json:"max_bytes_required"`
+	} `json:"limits"`
+}
+
+// parseAccount reads the answer of $JS.API.INFO; nil if it is none. An account has one tier, or one for each number of
+// replicas.
+func parseAccount(data []byte, replicas int) *Account {
 	var m struct {
-		Error *apiError `json:"error"`
+		Error json.RawMessage `json:"error"`
 		tier
 		Tiers map[string]tier `json:"tiers"`
 	}
-	data, err := s.request(ctx, "$JS.API.INFO", nil)
-	if err != nil || json.Unmarshal(data, &m) != nil || m.Error != nil {
+	if json.Unmarshal(data, &m) != nil || len(m.Error) > 0 {
 		return nil
 	}
 	t, ok := m.Tiers[fmt.Sprintf("R%d", replicas)]
 	if !ok {
 		t = m.tier
 	}
-	limit := func(n int64) int64 { return max(n, 0) } // the server says -1 for none
-	return &Account{
-		Storage: t.Storage, MaxStorage: limit(t.Limits.MaxStorage), Streams: t.Streams, MaxStreams: limit(t.Limits.MaxStreams),
-		MaxStreamBytes: limit(t.Limits.MaxStreamBytes), MaxBytesRequired: t.Limits.MaxBytesRequired,
+	return &Account{ // a limit of -1 is none
+		Storage: max(t.Storage, 0), MaxStorage: max(t.Limits.MaxStorage, 0), Streams: max(t.Streams, 0), MaxStreams: max(t.Limits.MaxStreams, 0),
+		MaxStreamBytes: max(t.Limits.MaxStreamBytes, 0), MaxBytesRequired: t.Limits.MaxBytesRequired,
 	}
 }
 
-// permissions are those of a user for one verb, as the server tells them. No allow list allows everything.
+// user is who the server takes us for, and what it lets us do.
+type user struct {
+	Name        string `json:"user"`
+	Permissions struct {
+		Publish   *permissions `json:"publish"`
+		Subscribe *permissions `json:"subscribe"`
+	} `json:"permissions"`
+}
+
+// permissions are those for one verb. No allow list allows everything that is not denied.
 type permissions struct {
 	Allow []string `json:"allow"`
 	Deny  []string `json:"deny"`
+}
+
+// parseUser reads the answer of $SYS.REQ.USER.INFO; nil if it is none.
+func parseUser(data []byte) *user {
+	var m struct {
+		Error json.RawMessage `json:"error"`
+		Data  *user           `json:"data"`
+	}
+	if json.Unmarshal(data, &m) != nil || len(m.Error) > 0 {
+		return nil
+	}
+	return m.Data
 }
 
 // rights asks the server who we are and what we may do, and returns whether we may create the stream. Not every server
 // answers, and not every user may ask.
 func (p *Publisher) rights(ctx context.Context, s *session, found *Posture) (create Access) {
 	data, err := s.request(ctx, "$SYS.REQ.USER.INFO", nil)
-	var m struct {
-		Error json.RawMessage `json:"error"`
-		Data  *struct {
-			User        string `json:"user"`
-			Permissions *struct {
-				Publish   *permissions `json:"publish"`
-				Subscribe *permissions `json:"subscribe"`
-			} `json:"permissions"`
-		} `json:"data"`
-	}
-	if err != nil || json.Unmarshal(data, &m) != nil || len(m.Error) > 0 || m.Data == nil {
+	if err != nil {
 		return NotTold
 	}
-	var publish, subscribe *permissions
-	if m.Data.Permissions != nil {
-		publish, subscribe = m.Data.Permissions.Publish, m.Data.Permissions.Subscribe
+	u := parseUser(data)
+	if u == nil {
+		return NotTold
 	}
-	found.User = m.Data.User
-	found.Inbox = access(subscribe, p.inbox+"*")
+	found.User = u.Name
+	found.Inbox = access(u.Permissions.Subscribe, p.inbox+"*")
 	for _, subject := range p.cfg.Subjects {
-		found.Publish = append(found.Publish, Right{subject, access(publish, subject)})
+		found.Publish = append(found.Publish, Right{subject, access(u.Permissions.Publish, subject)})
 	}
-	return access(publish, createSubject(&p.cfg))
+	return access(u.Permissions.Publish, createSubject(&p.cfg))
 }
 
 // access decides what permissions say of a pattern. Several allowed patterns that cover it together only, are not seen

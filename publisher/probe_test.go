@@ -177,3 +177,36 @@ func TestAccess(t *testing.T) {
 		t.Error("no permissions are no limits")
 	}
 }
+
+func TestParseAccount(t *testing.T) {
+	f := func(text string, replicas int, want *Account) {
+		t.Helper()
+		got := parseAccount([]byte(text), replicas)
+		if (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+	}
+	f(`{"storage":36,"streams":2,"limits":{"max_storage":-1,"max_streams":10}}`, 1, &Account{Storage: 36, Streams: 2, MaxStreams: 10})
+	f(`{"storage":36,"tiers":{"R3":{"storage":7,"limits":{"max_storage":100,"max_bytes_required":true}}}}`, 3, &Account{Storage: 7, MaxStorage: 100, MaxBytesRequired: true})
+	f(`{"error":{"code":503,"err_code":10039}}`, 1, nil)
+	f(`{"storage":"x"}`, 1, nil)
+	f(``, 1, nil)
+}
+
+// FuzzProbe feeds answers of a server that lies.
+func FuzzProbe(f *testing.F) {
+	f.Add([]byte(`{"storage":36,"tiers":{"R1":{"limits":{"max_storage":-1}}}}`), "e.*")
+	f.Add([]byte(`{"data":{"user":"u","permissions":{"publish":{"allow":["e.>"],"deny":["e.1 q"]}}}}`), "e.>")
+	f.Add([]byte(`{"data":null,"error":{}}`), "")
+	f.Add([]byte(`{"data":{"permissions":{"publish":{"deny":["","..",">.>"," "]}}}}`), "a..b")
+	f.Fuzz(func(t *testing.T, answer []byte, pattern string) {
+		if a := parseAccount(answer, 1); a != nil && (a.Storage < 0 || a.MaxStorage < 0 || a.Streams < 0 || a.MaxStreams < 0) {
+			t.Errorf("%+v", a)
+		}
+		if u := parseUser(answer); u != nil {
+			if got := access(u.Permissions.Publish, pattern); got == NotTold {
+				t.Error("no answer")
+			}
+		}
+	})
+}

@@ -21,7 +21,7 @@ type Reached struct {
 }
 
 // CheckServers looks at the server and the stream of every sink, all at once, and changes nothing. The error is a
-// *SetupError or a *publisher.ConfigError, of a configuration that cannot run.
+// *SetupError or a *publisher.ConfigError, of a configuration that cannot run, or the cause that ended ctx.
 func CheckServers(ctx context.Context, cfg *config.Config, log *slog.Logger) ([]Reached, error) {
 	list := make([]Reached, len(cfg.Sinks))
 	wires := make([]publisher.Config, len(cfg.Sinks))
@@ -50,7 +50,7 @@ func CheckServers(ctx context.Context, cfg *config.Config, log *slog.Logger) ([]
 	}
 	all.Wait()
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 	var wrong []error
 	for i := range list {
