@@ -303,7 +303,7 @@ func TestMistakes(t *testing.T) {
 	f("on_denied: quarantine", "on_denied: quarantin", `(did you mean "quarantine"?)`)
 	f("message_ttl: 1h", "message_ttl: 1500ms", `"1500ms" has a fraction of a second`)
 	f("message_ttl: 1h", "message_ttl: 0s", `is out of bounds`)
-	f("max_in_flight_bytes: 1MiB", "max_in_flight_bytes: 1KiB", `"1KiB" is out of bounds: from 64KiB to 256MiB`)
+	f("max_in_flight_bytes: 1MiB", "max_in_flight_bytes: 1KiB", `"1KiB" is out of bounds: from 64KiB to 16MiB`)
 	f("binding: strict", "binding: loose", `unknown value "loose"`)
 	f("subject: one.subject", "subject: one.{dataset}", `a strict binding is to one subject without placeholders`)
 	f("subject: one.subject", "subject: one.größe", `a strict binding takes letters, digits`)

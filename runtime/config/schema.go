@@ -19,7 +19,7 @@ const (
 	maxDrain    = time.Hour
 	maxPause    = time.Hour
 	leastFlight = 64 << 10               // bytes: some messages of the usual size
-	mostFlight  = 256 << 20              // a sink keeps as much in memory
+	mostFlight  = 16 << 20               // a lane holds eight blocks of 2 MiB
 	leastTTL    = time.Second            // the server's resolution
 	leastWindow = 100 * time.Millisecond // the server refuses less
 	mostWindow  = 366 * 24 * time.Hour
