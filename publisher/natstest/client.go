@@ -42,7 +42,8 @@ func loopback(host string) bool {
 }
 
 // Connect returns a connection that is independent of what is tested. It reconnects for as long as the test runs and
-// is closed with it. Options come after the token's, so they may replace it.
+// is closed with it. It has what it needs by itself (token, certificate, an operator's credentials) unless that is a
+// user of Authorization. Options come after the fixture's own, so they may replace them.
 func (s *Server) Connect(t testing.TB, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	return s.ConnectTo(t, s.URL(), opts...)
@@ -55,6 +56,14 @@ func (s *Server) ConnectTo(t testing.TB, url string, opts ...nats.Option) *nats.
 	if s.set.token != "" {
 		all = append(all, nats.Token(s.set.token))
 	}
+	if s.set.creds != "" {
+		all = append(all, nats.UserCredentials(s.set.creds))
+	}
+	secure, err := s.set.tls.options()
+	if err != nil {
+		t.Fatalf("natstest: prepare TLS: %v", err)
+	}
+	all = append(all, secure...)
 	nc, err := nats.Connect(url, append(all, opts...)...)
 	if err != nil {
 		t.Fatalf("natstest: connect to %s: %v", url, err)

@@ -23,9 +23,9 @@ type settings struct {
 	sync     string // value of sync_interval
 	store    string // further settings of JetStream
 	cluster  string // inside of the cluster block; "" for a server alone
-	tls      string // inside of the tls block; "" for none
-	first    bool   // it waits for the handshake before its first line
+	tls      transport
 	operator string // operator, resolver and accounts; "" for none
+	creds    string // file that Connect uses then
 	extra    string // lines at the end
 }
 
@@ -78,8 +78,8 @@ func (s *settings) text(addr, dir string) string {
 	if s.cluster != "" {
 		fmt.Fprintf(&b, "cluster {\n%s}\n", s.cluster)
 	}
-	if s.tls != "" {
-		fmt.Fprintf(&b, "tls { %s }\n", s.tls)
+	if s.tls.on() {
+		b.WriteString(s.tls.text())
 	}
 	b.WriteString(s.operator)
 	b.WriteString(s.extra)

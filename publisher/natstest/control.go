@@ -15,7 +15,7 @@ func (s *Server) Addr() string { return s.addr }
 // Name is what the server calls itself, "" for an external one.
 func (s *Server) Name() string { return s.set.name }
 
-// Token is the server's token, or "" if Authorization has replaced it.
+// Token is the server's token, or "" if Authorization or an operator has replaced it.
 func (s *Server) Token() string { return s.set.token }
 
 // Kill ends the server as a power cut would (kill -9) and waits until it is gone. Its files stay.
@@ -47,7 +47,8 @@ func (s *Server) Resume() {
 }
 
 // Restart starts the server again with the same port, token and data, after Kill or Stop; one that still runs is
-// stopped first. Options given now change the configuration.
+// stopped first. Options given now change the configuration. Connections that Connect has made do not accept another
+// certificate than the one they began with.
 func (s *Server) Restart(opts ...Option) {
 	s.t.Helper()
 	if p := s.own("restart"); p.running() {

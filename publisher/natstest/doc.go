@@ -28,7 +28,10 @@
 //	cert, key := ca.Issue(t, natstest.CertConfig{Hosts: []string{"127.0.0.1"}})
 //	srv := natstest.Start(t, natstest.TLS(cert, key))
 //
-// What it does not: Pause and Reload need a Unix system.
+// Connect of each of them works without options and trusts exactly what the server was given, so that a test can look
+// at a stream whatever is wrong with the certificate that it is about.
+//
+// What it does not: routes of a cluster are in the clear, and Pause and Reload need a Unix system.
 //
 // The binary is kept in the user's cache folder under the server's and Go's version, so only the first test run on a
 // machine pays for the build. The server syncs every write (sync_interval: always), because tests that kill it ask

@@ -32,7 +32,7 @@ func TestLife(t *testing.T) {
 	}
 	stored(1)
 	s.Kill()
-	if s.ready() {
+	if s.ready(nil) {
 		t.Fatal("a killed server answers")
 	}
 	s.Restart()

@@ -22,6 +22,7 @@ type Operator struct {
 	system  *claim
 	account *claim
 	users   map[string]string // name to public key
+	creds   string            // file of the user whom the fixture itself connects as
 	issued  int
 }
 
@@ -53,6 +54,7 @@ func NewOperator(t testing.TB) *Operator {
 	o.text = o.encode(self, o.key)
 	o.system, o.account = o.newAccount("SYS"), o.newAccount("ROBOTS")
 	o.Limit(AccountLimits{})
+	o.creds = o.Creds(t, UserConfig{Name: "natstest"})
 	return o
 }
 
@@ -95,7 +97,8 @@ func (o *Operator) Limit(l AccountLimits) {
 	}
 }
 
-// Option makes a server trust the operator and know its accounts as they are now.
+// Option makes a server trust the operator and know its accounts as they are now. Connect is a user who may do
+// everything in the account.
 func (o *Operator) Option() Option {
 	o.t.Helper()
 	var b strings.Builder
@@ -104,7 +107,7 @@ func (o *Operator) Option() Option {
 		fmt.Fprintf(&b, "  %s: %s\n", c.claims.Subject, o.encode(c.claims, o.key))
 	}
 	b.WriteString("}\n")
-	return func(s *settings) { s.token, s.auth, s.operator = "", "", b.String() }
+	return func(s *settings) { s.token, s.auth, s.operator, s.creds = "", "", b.String(), o.creds }
 }
 
 func (o *Operator) encode(c jwt.Claims, by nkeys.KeyPair) string {

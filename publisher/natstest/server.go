@@ -84,6 +84,12 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
+	var secure *tls.Config // for a server that says nothing before the handshake
+	if s.set.tls.on() && s.set.tls.first {
+		if secure, err = s.set.tls.client(); err != nil {
+			return err
+		}
+	}
 	if err := s.writeConfig(); err != nil {
 		return err
 	}
@@ -96,7 +102,7 @@ func (s *Server) start() error {
 		return err
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if s.ready() {
+		if s.ready(secure) {
 			return nil
 		}
 		if !s.proc.running() {
@@ -110,8 +116,8 @@ func (s *Server) start() error {
 }
 
 // ready tells whether the server takes clients. It listens only after JetStream has recovered its streams, and the
-// first line it sends says whether JetStream is up.
-func (s *Server) ready() bool {
+// first line it sends says whether JetStream is up. With secure, that line comes after the handshake.
+func (s *Server) ready(secure *tls.Config) bool {
 	c, err := net.DialTimeout("tcp", s.addr, time.Second)
 	if err != nil {
 		return false
@@ -120,8 +126,8 @@ func (s *Server) ready() bool {
 	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return false
 	}
-	if s.set.first {
-		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // only to see whether it is up
+	if secure != nil {
+		c = tls.Client(c, secure)
 	}
 	line, err := bufio.NewReader(c).ReadBytes('\n')
 	line, ok := bytes.CutPrefix(line, []byte("INFO "))

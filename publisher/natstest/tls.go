@@ -1,181 +1,93 @@
 package natstest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"bytes"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
-	"io"
-	"math/big"
-	"net"
 	"os"
-	"path/filepath"
-	"strconv"
-	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 )
 
-// CA is an authority of a test's own. Its methods belong to the goroutine of the test.
-type CA struct {
-	dir    string
-	key    *ecdsa.PrivateKey
-	cert   *x509.Certificate
-	issued int
+// transport is how a server speaks TLS; the zero value is not at all.
+type transport struct {
+	cert, key string // paths of PEM files
+	ca        *CA    // who issues clients' certificates, nil if they need none
+	first     bool   // TLS before the first line
 }
 
-// CertConfig is what a certificate says.
-type CertConfig struct {
-	Hosts    []string  // names and addresses that it is valid for; the first one is also its common name
-	Client   bool      // it proves a client, else a server
-	NotAfter time.Time // when it ends; zero for in a day
-}
-
-// NewCA makes an authority.
-func NewCA(t testing.TB) *CA {
-	t.Helper()
-	ca := &CA{dir: t.TempDir(), key: newKey(t)}
-	tpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "natstest authority"},
-		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, tpl, tpl, &ca.key.PublicKey, ca.key)
-	if err != nil {
-		t.Fatalf("natstest: make an authority: %v", err)
-	}
-	if ca.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatalf("natstest: make an authority: %v", err)
-	}
-	writePEM(t, ca.File(), "CERTIFICATE", der)
-	return ca
-}
-
-// File is the authority's certificate in PEM form.
-func (ca *CA) File() string { return filepath.Join(ca.dir, "ca.pem") }
-
-// Option makes a plain client trust the authority.
-func (ca *CA) Option() nats.Option { return nats.RootCAs(ca.File()) }
-
-// Issue makes a certificate and its key, in two PEM files.
-func (ca *CA) Issue(t testing.TB, cfg CertConfig) (certFile, keyFile string) {
-	t.Helper()
-	ca.issued++
-	end := cfg.NotAfter
-	if end.IsZero() {
-		end = time.Now().Add(24 * time.Hour)
-	}
-	tpl := &x509.Certificate{
-		SerialNumber: big.NewInt(int64(ca.issued) + 1), NotBefore: time.Now().Add(-12 * time.Hour), NotAfter: end,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	if cfg.Client {
-		tpl.ExtKeyUsage[0] = x509.ExtKeyUsageClientAuth
-	}
-	for i, h := range cfg.Hosts {
-		if i == 0 {
-			tpl.Subject.CommonName = h
-		}
-		if ip := net.ParseIP(h); ip != nil {
-			tpl.IPAddresses = append(tpl.IPAddresses, ip)
-		} else {
-			tpl.DNSNames = append(tpl.DNSNames, h)
-		}
-	}
-	key := newKey(t)
-	der, err := x509.CreateCertificate(rand.Reader, tpl, ca.cert, &key.PublicKey, ca.key)
-	if err != nil {
-		t.Fatalf("natstest: issue a certificate: %v", err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatalf("natstest: issue a certificate: %v", err)
-	}
-	base := filepath.Join(ca.dir, strconv.Itoa(ca.issued))
-	writePEM(t, base+".cert.pem", "CERTIFICATE", der)
-	writePEM(t, base+".key.pem", "PRIVATE KEY", keyDER)
-	return base + ".cert.pem", base + ".key.pem"
-}
-
-func newKey(t testing.TB) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatalf("natstest: make a key: %v", err)
-	}
-	return key
-}
-
-func writePEM(t testing.TB, path, kind string, der []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatalf("natstest: %v", err)
-	}
-}
-
-// TLS makes the server ask for TLS, with this certificate. Its URL stays nats://, and plain clients need an option of
-// the authority's.
+// TLS makes the server ask for TLS, with this certificate. Its URL stays nats://. Connect accepts exactly this
+// certificate, whatever is wrong with it; a plain client needs an option of the authority's.
 func TLS(certFile, keyFile string) Option {
-	return func(s *settings) { s.tls = fmt.Sprintf("cert_file: %q, key_file: %q", certFile, keyFile) }
+	return func(s *settings) { s.tls.cert, s.tls.key, s.tls.ca = certFile, keyFile, nil }
 }
 
-// MutualTLS is TLS for clients that have a certificate of ca.
+// MutualTLS is TLS for clients that have a certificate of ca. Connect gets itself one.
 func MutualTLS(ca *CA, certFile, keyFile string) Option {
-	return func(s *settings) {
-		s.tls = fmt.Sprintf("cert_file: %q, key_file: %q, ca_file: %q, verify: true", certFile, keyFile, ca.File())
-	}
+	return func(s *settings) { s.tls.cert, s.tls.key, s.tls.ca = certFile, keyFile, ca }
 }
 
-// HandshakeFirst, after TLS, makes the server wait for the handshake before its first line. Not with MutualTLS, because
-// Start itself has no certificate to look at the server with.
-func HandshakeFirst() Option {
-	return func(s *settings) { s.tls, s.first = s.tls+", handshake_first: true", true }
+// HandshakeFirst, beside TLS or MutualTLS, makes the server wait for the handshake before its first line.
+func HandshakeFirst() Option { return func(s *settings) { s.tls.first = true } }
+
+func (tr *transport) on() bool { return tr.cert != "" }
+
+// text is the configuration's tls block.
+func (tr *transport) text() string {
+	text := fmt.Sprintf("tls {\ncert_file: %q\nkey_file: %q\n", tr.cert, tr.key)
+	if tr.ca != nil {
+		text += fmt.Sprintf("ca_file: %q\nverify: true\n", tr.ca.File())
+	}
+	if tr.first {
+		text += "handshake_first: true\n"
+	}
+	return text + "}\n"
 }
 
-// LegacyTLS listens as a server that speaks TLS up to 1.1 and nothing newer, and returns its address. It gets no client
-// further than the handshake.
-func LegacyTLS(t testing.TB, certFile, keyFile string) string {
-	t.Helper()
-	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+// client is what the fixture itself connects with.
+func (tr *transport) client() (*tls.Config, error) {
+	text, err := os.ReadFile(tr.cert)
 	if err != nil {
-		t.Fatalf("natstest: %v", err)
+		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("natstest: %v", err)
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("%s: no PEM block", tr.cert)
 	}
-	cfg := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
+	cfg := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, // it may name another host or have expired: it is compared instead
+		VerifyConnection: func(cs tls.ConnectionState) error {
+			if !bytes.Equal(cs.PeerCertificates[0].Raw, block.Bytes) {
+				return errors.New("natstest: the server has another certificate than it was given")
 			}
-			legacy(c, cfg)
+			return nil
+		},
+	}
+	if tr.ca != nil {
+		pair, err := tls.LoadX509KeyPair(tr.ca.Issue(tr.ca.t, CertConfig{Hosts: []string{"natstest"}, Client: true}))
+		if err != nil {
+			return nil, err
 		}
-	}()
-	t.Cleanup(func() {
-		l.Close()
-		<-done
-	})
-	return l.Addr().String()
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
 }
 
-// legacy takes one client to its handshake.
-func legacy(c net.Conn, cfg *tls.Config) {
-	defer c.Close()
-	if c.SetDeadline(time.Now().Add(5*time.Second)) != nil {
-		return
+// options are the fixture's own for a connection, none without TLS.
+func (tr *transport) options() ([]nats.Option, error) {
+	if !tr.on() {
+		return nil, nil
 	}
-	if _, err := io.WriteString(c, `INFO {"server_id":"legacy","version":"2.15.3","tls_required":true,"max_payload":1048576}`+"\r\n"); err != nil {
-		return
+	cfg, err := tr.client()
+	if err != nil {
+		return nil, err
 	}
-	_ = tls.Server(c, cfg).Handshake() // how it ends is the client's to see
+	opts := []nats.Option{nats.Secure(cfg)}
+	if tr.first {
+		opts = append(opts, nats.TLSHandshakeFirst())
+	}
+	return opts, nil
 }
