@@ -85,15 +85,19 @@ func (p *Publisher) connect(ctx context.Context, at server) (*session, error) {
 // refusedBy says why there is no connection to a server, and whether that is for somebody to mend.
 func (p *Publisher) refusedBy(address string, err error) error {
 	if credentialsRefused(err) {
-		fix := "correct token, or user and password"
+		fix := "correct the token"
 		field := "token"
 		switch {
 		case p.cfg.CredsFile != "":
 			field, fix = "creds_file", "replace "+p.cfg.CredsFile+" by credentials that the server accepts; it is read again"
 		case p.cfg.NKeyFile != "":
 			field, fix = "nkey_file", "let the server know the key in "+p.cfg.NKeyFile+", or replace it"
+		case p.cfg.TokenFile != "":
+			fix = "put the right token into " + p.cfg.TokenFile + "; it is read again"
+		case p.cfg.PasswordFile != "":
+			field, fix = "password", "put the right password for the user into "+p.cfg.PasswordFile+"; it is read again"
 		case p.cfg.User != "":
-			field = "user"
+			field, fix = "user", "correct user and password"
 		case !p.cfg.secret():
 			fix = "the server asks for credentials: give token, user and password, creds_file or nkey_file"
 		}
