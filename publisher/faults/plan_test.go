@@ -155,6 +155,10 @@ func (p *plan) drawEvents(r *rand.Rand, events int) {
 	prefix := fmt.Sprintf("faults%d.", p.seed)
 	travel, left := bySend, 0
 	p.events = make([]event, events)
+	many := 10 // of a thousand are large
+	if p.lowers {
+		many = 100
+	}
 	for i := range p.events {
 		if left == 0 {
 			left = 20 + r.IntN(200)
@@ -171,19 +175,19 @@ func (p *plan) drawEvents(r *rand.Rand, events int) {
 		e.msg.Subject = fmt.Appendf(nil, "%s%d", prefix, i%7)
 		size := 16 + r.IntN(400)
 		switch dice := r.IntN(1000); {
-		case dice < 10:
-			e.nature, size = large, largeSize
-		case dice < 15:
+		case dice < 5:
 			e.nature, size = poison, streamLimit+1
-		case dice < 20:
+		case dice < 10:
 			e.nature, e.msg.Subject = poison, []byte("elsewhere."+string(e.msg.Subject))
-		case dice < 23:
+		case dice < 13:
 			e.nature, e.msg.Subject = poison, []byte(prefix+".empty")
-		case dice < 26:
+		case dice < 16:
 			e.nature, e.msg.Headers = poison, []byte("Nats-Rollup: all\r\n")
-		case dice < 100:
+		case dice < 16+many:
+			e.nature, size = large, largeSize
+		case dice < 200:
 			e.msg.Headers = fmt.Appendf(nil, "Edge-Number: %d\r\n", i)
-		case dice < 110:
+		case dice < 220:
 			size = soundSize
 		}
 		e.msg.Payload = make([]byte, size)
