@@ -91,7 +91,7 @@ func (e *event) settle(r publisher.Result, lowers, direct bool) error {
 			e.fate = permanent
 			return errors.New("refused, although nothing is wrong with it")
 		}
-		if !e.doubt {
+		if publisher.Settle(e.doubt, r) == publisher.Permanent {
 			e.fate = permanent
 		} else if e.refusals++; e.refusals >= unresolvedAfter {
 			e.fate = unresolved
