@@ -11,9 +11,9 @@
 //
 //   - each admitted attempt had one Result, and each event ended once: accepted, or permanent if it was made so
 //   - the stream, read through another connection, holds every accepted event once, with its subject and payload, at
-//     the sequence that its Result named; it holds no refused event and nothing else
-//   - an event that was a duplicate at its first answer does not exist: what was called retryable was not stored
-//   - the counters are the sum of the Results, late and missing ones included, and nothing acknowledged twice
+//     the sequence that its Result named (in fast mode not after it); it holds no refused event and nothing else
+//   - in single mode no event is a duplicate that was never unknown: what was called retryable was not stored
+//   - the counters are the sum of the Results, and one server acknowledges nothing twice
 //   - when Run has returned nothing is pending and none of its goroutines is left
 //
 // A schedule is the same for the same seed and number of events; how the servers answer is not, so a failure may need

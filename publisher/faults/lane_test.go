@@ -53,6 +53,7 @@ type lane struct {
 	armed   atomic.Bool   // the schedule waits for loaded
 	loaded  chan struct{} // one place: what may start has started
 	total   tally
+	extra   uint64 // acknowledgements of what was acknowledged
 }
 
 // call is what a Write or Deliver came to.
@@ -323,8 +324,10 @@ func (l *lane) end() {
 	}
 	if s := l.life.p.Status(); s.Pending != 0 || s.PendingBytes != 0 || s.State != publisher.Disconnected {
 		l.broken = append(l.broken, fmt.Sprintf("after the end of Run: %+v", s))
-	} else if err := l.life.tally.check(&s.Counters); err != nil {
+	} else if err := l.life.tally.check(&s.Counters, l.plan.cluster); err != nil {
 		l.broken = append(l.broken, err.Error())
+	} else {
+		l.extra += s.Counters.ExtraAcks
 	}
 }
 
