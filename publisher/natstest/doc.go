@@ -28,10 +28,13 @@
 //	cert, key := ca.Issue(t, natstest.CertConfig{Hosts: []string{"127.0.0.1"}})
 //	srv := natstest.Start(t, natstest.TLS(cert, key))
 //
-// Connect of each of them works without options and trusts exactly what the server was given, so that a test can look
-// at a stream whatever is wrong with the certificate that it is about.
+// LimitFileSize stands in for a full disk. It is a limit of the process, because mounting a small disk needs rights that
+// not every machine gives.
 //
-// What it does not: routes of a cluster are in the clear, and Pause and Reload need a Unix system.
+// Connect works without options on all of these, but not with Authorization, and trusts exactly what the server was
+// given, so that a test can look at a stream whatever is wrong with the certificate that it is about.
+//
+// What it does not: routes of a cluster are in the clear, Pause and Reload need a Unix system, and LimitFileSize Linux.
 //
 // The binary is kept in the user's cache folder under the server's and Go's version, so only the first test run on a
 // machine pays for the build. The server syncs every write (sync_interval: always), because tests that kill it ask
