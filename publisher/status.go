@@ -97,7 +97,7 @@ type Counters struct {
 
 	Duplicates     uint64 // of the accepted
 	LateAcks       uint64 // came after their attempt had been given up
-	ExtraAcks      uint64 // came for a message that had been acknowledged already: it may be stored twice
+	ExtraAcks      uint64 // came for a message that had been acknowledged already: it may be stored twice; in a cluster that changed its leader it need not be
 	UnexpectedAcks uint64 // proved nothing: another stream, sequence 0, not readable. Should be 0
 	Reconnects     uint64 // connections after the first
 	Replaced       uint64 // times that the stream was found deleted and made anew

@@ -56,7 +56,7 @@ func TestValidateConnect(t *testing.T) {
 	f(base+`stream: FULL, subject: "full.{robot}"`, 0, "1 of 1 messages, 100 %", "max_msgs is nearly reached")
 	f(base+`stream: OUT, subject: "no.{robot}"`, 3, "no.*: denied", "on_denied: quarantine")
 	f(base+`stream: OUT, subject: "no.{robot}", on_denied: quarantine`, 0, "no.*: denied", "warning        the server denies no.*")
-	f(strings.Replace(base, "password: e", "password: hunter2", 1)+`stream: OUT, subject: "out.{robot}"`, 3, "fatal: user: ", "correct token, or user and password")
+	f(strings.Replace(base, "password: e", "password: hunter2", 1)+`stream: OUT, subject: "out.{robot}"`, 3, "fatal: user: ", "correct user and password")
 	f(`url: "nats://127.0.0.1:1", stream: OUT, subject: "out.{robot}"`, 1, "not reached: ", "connection refused")
 	f(embeddedSink, 0, "embedded server: nothing is asked")
 	f(base+`stream: OUT, subject: "out.{robot}", tls: { first: true }`, 3, "fatal: tls.first: ")
