@@ -10,7 +10,12 @@ import (
 
 // answer takes one acknowledgement. The library calls it from one goroutine for each connection.
 func (p *Publisher) answer(m *nats.Msg) {
-	number, gen, ok := parseToken(m.Subject[len(p.inbox):])
+	token := m.Subject[len(p.inbox):]
+	if burst, seq, ok := parseBatchReply(p.random, token); ok {
+		p.answerBurst(burst, seq, m)
+		return
+	}
+	number, gen, ok := parseToken(token)
 	if !ok {
 		return // somebody else publishes into our inbox; no attempt of ours can be meant
 	}
@@ -29,26 +34,46 @@ func (p *Publisher) answer(m *nats.Msg) {
 	switch {
 	case i >= 0:
 		s := &p.window.slots[i]
-		doubt := contradicts(&r)
+		p.silent = 0
+		if contradicts(&r) {
+			notify(p.doubt)
+		}
 		if r.Outcome == Accepted {
 			s.answered = gen
-			// First copies of one connection are stored in order: a sequence that falls back is another stream's.
-			if !r.Duplicate && p.session != nil && s.session == p.session.number {
-				doubt = r.Sequence <= p.newest
-				p.newest = r.Sequence
+			if r.Duplicate {
+				p.trustLocked(0, 0, 0)
+			} else {
+				p.trustLocked(r.Sequence, r.Sequence, s.session)
 			}
 		}
-		p.silent = 0
-		if doubt {
-			notify(p.doubt)
-		} else if p.cause != "" && r.Outcome == Accepted {
-			p.suspectLocked("")
-		}
 		p.finishLocked(i, r)
+		p.nextLocked()
 	case extra && r.Outcome == Accepted:
 		p.count.ExtraAcks++
 	default:
 		p.count.LateAcks++
+	}
+}
+
+// trustLocked takes an acknowledgement of first copies that were stored from sequence first to last and written on this
+// session; 0 for a duplicate. First copies of one connection are stored in order: a sequence that falls back is another
+// stream's.
+func (p *Publisher) trustLocked(first, last uint64, session uint32) {
+	if p.session != nil && session == p.session.number {
+		back := first <= p.newest
+		p.newest = last
+		if back {
+			notify(p.doubt)
+			return
+		}
+	}
+	p.suspectLocked("")
+}
+
+// nextLocked tells the sender that there is one answer less to wait for.
+func (p *Publisher) nextLocked() {
+	if p.unsent >= 0 && p.profile.Mode != ModeSingle {
+		notify(p.wake)
 	}
 }
 
@@ -93,23 +118,46 @@ func (p *Publisher) denied(s *session, subject, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := p.window.oldest(s.number, subject); i >= 0 {
-		p.finishLocked(i, classify(p.want.Load(), evidence{err: &DeniedError{Subject: subject, Text: text}, written: true}))
+		p.deniedLocked(i, subject, text)
 	}
 }
 
 // deniedReply ends the message whose reply subject was refused.
 func (p *Publisher) deniedReply(reply, text string) {
 	token, ours := strings.CutPrefix(reply, p.inbox)
-	number, gen, ok := parseToken(token)
-	if !ours || !ok {
+	if !ours {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i, _ := p.window.find(number, gen); i >= 0 {
-		s := &p.window.slots[i]
-		p.finishLocked(i, classify(p.want.Load(), evidence{err: &DeniedError{Subject: s.subject, Text: text}, written: s.state != slotQueued}))
+	i := int32(-1)
+	if number, seq, ok := parseBatchReply(p.random, token); ok {
+		if b := p.live[number]; b != nil && (seq > 0 || b.sealed) && int(seq) <= len(b.members) {
+			if seq == 0 {
+				seq = uint32(len(b.members))
+			}
+			i = b.members[seq-1]
+		}
+	} else if number, gen, ok := parseToken(token); ok {
+		i, _ = p.window.find(number, gen)
 	}
+	if i >= 0 && p.slots[i].state != slotQueued {
+		p.deniedLocked(i, p.slots[i].subject, text)
+	}
+}
+
+// deniedLocked ends the message in slot i, of which the server has refused a copy. In a burst its absence is a gap that
+// the answer to the burst tells of, unless it was the one that asks for an answer.
+func (p *Publisher) deniedLocked(i int32, subject, text string) {
+	s := &p.slots[i]
+	b := p.live[s.burst]
+	end := b != nil && b.sealed && int(s.seq) == len(b.members)
+	err := &DeniedError{Subject: subject, Text: text}
+	p.finishLocked(i, classify(p.want.Load(), evidence{err: err, written: true}))
+	if end && b.left > 0 {
+		p.breakUpLocked(b, b.mode == ModeFast, &SendError{Written: true, Err: errShort})
+	}
+	p.nextLocked()
 }
 
 // violation is a "Permissions Violation", parsed.

@@ -18,10 +18,21 @@ const (
 	benchWindow  = 256
 )
 
-// BenchmarkSend is one message from Send to its checked acknowledgement, with a full window.
+// BenchmarkSend is one message from Send to its checked acknowledgement, with a full window, in each mode and with the
+// server's two ways to sync.
 func BenchmarkSend(b *testing.B) {
-	srv := natstest.Start(b, natstest.SyncInterval("2m"))
-	p, err := New(Config{URL: srv.URL(), Token: srv.Token(), Stream: "EDGE", Subjects: []string{"e.>"}, CreateStream: true, MaxInFlight: benchWindow})
+	for _, sync := range []string{"2m", "always"} {
+		for _, mode := range []Mode{ModeSingle, ModeAtomic, ModeFast} {
+			for _, window := range []int{benchWindow, 4 * benchWindow} {
+				b.Run(fmt.Sprintf("sync=%s/%v/window=%d", sync, mode, window), func(b *testing.B) { benchSend(b, sync, mode, window) })
+			}
+		}
+	}
+}
+
+func benchSend(b *testing.B, sync string, mode Mode, window int) {
+	srv := natstest.Start(b, natstest.SyncInterval(sync))
+	p, err := New(Config{URL: srv.URL(), Token: srv.Token(), Stream: "EDGE", Subjects: []string{"e.>"}, CreateStream: true, MaxInFlight: window, Mode: mode})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -52,6 +63,11 @@ func BenchmarkSend(b *testing.B) {
 	}
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
+	c := p.Status().Counters
+	b.ReportMetric(float64(b.N)/float64(max(c.Batches, 1)), "msg/batch")
+	if c.Resent != 0 {
+		b.Errorf("%d were sent again: %+v", c.Resent, c)
+	}
 	stop()
 	<-ended
 }

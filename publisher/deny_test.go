@@ -12,13 +12,15 @@ import (
 )
 
 // TestDenied has a user who may not publish under some subjects: told at once, message by message.
-func TestDenied(t *testing.T) {
+func TestDenied(t *testing.T) { inModes(t, testDenied) }
+
+func testDenied(t *testing.T, mode Mode) {
 	srv := natstest.Start(t, natstest.Authorization(`users [
 		{ user: admin, password: a }
 		{ user: edge, password: e, permissions: { publish: { deny: "e.no.>" } } }
 	]`))
 	js := srv.JetStream(t, nats.UserInfo("admin", "a"))
-	r := run(t, srv, func(c *Config) { c.User, c.Password, c.RequestTimeout = "edge", "e", 300*time.Second })
+	r := run(t, srv, func(c *Config) { c.Mode = mode; c.User, c.Password, c.RequestTimeout = "edge", "e", 300*time.Second })
 	r.ready()
 	const n = 40
 	for i := range n {
@@ -88,12 +90,14 @@ func TestCredentialsRevoked(t *testing.T) {
 
 // TestInboxTakenAway has the right to listen removed under a bound publisher: messages would be stored, and no
 // acknowledgement would ever arrive.
-func TestInboxTakenAway(t *testing.T) {
+func TestInboxTakenAway(t *testing.T) { inModes(t, testInboxTakenAway) }
+
+func testInboxTakenAway(t *testing.T, mode Mode) {
 	users := func(deny string) natstest.Option {
 		return natstest.Authorization(`users [ { user: edge, password: e, permissions: { subscribe: { deny: "` + deny + `" } } } ]`)
 	}
 	srv := natstest.Start(t, users("nothing"))
-	r := run(t, srv, func(c *Config) { c.User, c.Password = "edge", "e" })
+	r := run(t, srv, func(c *Config) { c.Mode = mode; c.User, c.Password = "edge", "e" })
 	r.ready()
 	r.one(message(1, "e.1"), Accepted)
 	srv.Reload(users("_INBOX.>"))

@@ -15,10 +15,15 @@
 // been reported as lost. Whoever retries keeps the message's id, which goes out as Nats-Msg-Id, so that the stream
 // recognises the copy within its duplicate window, counted from the first attempt (Result.SentAt).
 //
+// Within one attempt a message may go out twice: in a batch (ModeAtomic, ModeFast), and then singly with the same id
+// because the batch came to nothing or its answer leaves the message open. If its first copy may be stored, the second
+// is sent only while the stream surely remembers the id, and only its acceptance counts: a refusal is unknown then.
+//
 // Each acknowledgement is matched by slot and generation, so a late one can never be taken for another message's; late
-// and repeated ones are counted. Each is checked: expected stream, expected domain, positive sequence. Everything has
-// a deadline, RequestTimeout: the lookup of the stream, each publication, each acknowledgement. Ending a context never
-// pretends that anything was undone: what may have been sent is unknown.
+// and repeated ones are counted. Each is checked: expected stream, expected domain, positive sequence, and for a batch
+// its own id and the number of its messages. Everything has a deadline, RequestTimeout: the lookup of the stream, each
+// publication, each acknowledgement. Ending a context never pretends that anything was undone: what may have been sent
+// is unknown.
 //
 // The stream is looked up after each connect, after any answer that contradicts what is known of it, after repeated
 // silence, and every minute. It is refused if an acknowledgement by it would mean little: memory storage,

@@ -22,11 +22,11 @@ func bound(t *testing.T, most int) *Publisher {
 // takeOne is the sender's first half.
 func (p *Publisher) takeOne(t *testing.T) int32 {
 	t.Helper()
-	i, _ := p.takeQueued()
-	if i < 0 {
+	c, _ := p.takeNext()
+	if c.slot < 0 {
 		t.Fatal("nothing is queued")
 	}
-	return i
+	return c.slot
 }
 
 // accept is the server's answer to slot i.
@@ -54,10 +54,10 @@ func TestAnswerBeforeWriteEnds(t *testing.T) {
 	send(ErrFull) // unread
 	<-p.Results()
 	send(nil)
-	p.settleWrite(i, nil, nil)
+	p.settleWrite(cargo{slot: i}, nil)
 	send(ErrFull)
 	i = p.takeOne(t)
-	p.settleWrite(i, nil, nil)
+	p.settleWrite(cargo{slot: i}, nil)
 	p.accept(i)
 	<-p.Results()
 	send(nil)
@@ -88,7 +88,7 @@ func TestSendBesideFullWrite(t *testing.T) {
 	p.accept(first) // spent
 	write(ErrFull)
 	second := p.window.first
-	p.settleWrite(first, nil, nil)
+	p.settleWrite(cargo{slot: first}, nil)
 	p.accept(p.takeOne(t))
 	if len(p.free) != 1 {
 		t.Error("a Write that waits is not told of room")
@@ -102,9 +102,11 @@ func TestSendBesideFullWrite(t *testing.T) {
 }
 
 // TestOneInFlight sends many messages with room for one, and never waits for anything but a Result.
-func TestOneInFlight(t *testing.T) {
+func TestOneInFlight(t *testing.T) { inModes(t, testOneInFlight) }
+
+func testOneInFlight(t *testing.T, mode Mode) {
 	srv := natstest.Start(t, natstest.SyncInterval("2m"))
-	r := run(t, srv, func(c *Config) { c.MaxInFlight, c.MaxInFlightBytes = 1, 1 })
+	r := run(t, srv, func(c *Config) { c.Mode = mode; c.MaxInFlight, c.MaxInFlightBytes = 1, 1 })
 	r.ready()
 	const n = 3000
 	for i, read := 0, 0; read < n; {

@@ -12,10 +12,12 @@ import (
 )
 
 // TestStored publishes through a created stream and reads everything back: bytes, subject, headers, id.
-func TestStored(t *testing.T) {
+func TestStored(t *testing.T) { inModes(t, testStored) }
+
+func testStored(t *testing.T, mode Mode) {
 	srv := natstest.Start(t)
 	js := srv.JetStream(t)
-	r := run(t, srv, func(c *Config) { c.DuplicateWindow = time.Minute })
+	r := run(t, srv, func(c *Config) { c.Mode = mode; c.DuplicateWindow = time.Minute })
 	s := r.ready()
 	if p := s.Profile; !p.Created || !p.Verified || p.DeliveryClass != IdempotentBatch || p.DuplicateWindow != time.Minute ||
 		p.Storage != "file" || p.Replicas != 1 || p.Discard != "new" || len(p.Warnings) != 0 {
@@ -71,7 +73,7 @@ func TestStored(t *testing.T) {
 	}
 
 	// A second publisher finds the stream and leaves it as it is.
-	second := run(t, srv, func(c *Config) { c.DuplicateWindow = time.Hour })
+	second := run(t, srv, func(c *Config) { c.Mode = mode; c.DuplicateWindow = time.Hour })
 	if p := second.ready().Profile; p.Created || p.DuplicateWindow != time.Minute {
 		t.Errorf("profile of the second %+v", p)
 	}
@@ -97,9 +99,11 @@ func TestDomain(t *testing.T) {
 }
 
 // TestMany keeps the window full.
-func TestMany(t *testing.T) {
+func TestMany(t *testing.T) { inModes(t, testMany) }
+
+func testMany(t *testing.T, mode Mode) {
 	srv := natstest.Start(t, natstest.SyncInterval("2m"))
-	r := run(t, srv, func(c *Config) { c.MaxInFlight = 64 })
+	r := run(t, srv, func(c *Config) { c.Mode = mode; c.MaxInFlight = 64 })
 	r.ready()
 	const n = 5000
 	seen, seqs := make([]bool, n), make(map[uint64]bool)
@@ -117,7 +121,7 @@ func TestMany(t *testing.T) {
 			sent++
 		}
 		x := r.result()
-		if x.Outcome != Accepted || x.Duplicate || seen[x.Tag] || seqs[x.Sequence] {
+		if x.Outcome != Accepted || x.Duplicate || seen[x.Tag] || seqs[x.Sequence] && mode != ModeFast {
 			t.Fatalf("%+v", x)
 		}
 		seen[x.Tag], seqs[x.Sequence] = true, true
@@ -129,9 +133,11 @@ func TestMany(t *testing.T) {
 }
 
 // TestFull does not take results: room is kept for each.
-func TestFull(t *testing.T) {
+func TestFull(t *testing.T) { inModes(t, testFull) }
+
+func testFull(t *testing.T, mode Mode) {
 	srv := natstest.Start(t)
-	r := run(t, srv, func(c *Config) { c.MaxInFlight, c.MaxInFlightBytes = 3, 1000 })
+	r := run(t, srv, func(c *Config) { c.Mode = mode; c.MaxInFlight, c.MaxInFlightBytes = 3, 1000 })
 	r.ready()
 	full := func(m *envelope.Message) {
 		t.Helper()
@@ -164,9 +170,11 @@ func TestFull(t *testing.T) {
 }
 
 // TestEnd stops Run with messages on their way.
-func TestEnd(t *testing.T) {
+func TestEnd(t *testing.T) { inModes(t, testEnd) }
+
+func testEnd(t *testing.T, mode Mode) {
 	srv := natstest.Start(t)
-	r := run(t, srv, nil)
+	r := run(t, srv, travels(mode))
 	if err := r.p.Send(message(1, "e.1"), 1); err != nil && !errors.Is(err, ErrNotReady) {
 		t.Errorf("Send at the start: %v", err)
 	}

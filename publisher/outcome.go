@@ -41,8 +41,11 @@ func (o Outcome) String() string {
 type Result struct {
 	Tag       uint64 // as given to Send; the index into the batch from Write
 	Outcome   Outcome
-	Duplicate bool   // accepted, and an earlier copy with the same id is the one that is stored
-	Sequence  uint64 // accepted: position in the stream, that of the first copy for a duplicate
+	Duplicate bool // accepted, and an earlier copy with the same id is the one that is stored
+	// Sequence of what is accepted is its position in the stream, that of the first copy for a duplicate. The server names
+	// one sequence for a fast batch (ModeFast), that of the last message it stored, and does not tell which messages
+	// were duplicates: then all of the batch have that Sequence, which is not below their own, and Duplicate is false.
+	Sequence uint64
 	// SentAt is when this attempt was handed to the connection, in nanoseconds of Unix time; 0 if it never was. The
 	// duplicate window is counted from the first attempt that may have been stored: who retries keeps its SentAt.
 	SentAt int64

@@ -18,6 +18,7 @@ type Publisher struct {
 	cfg     Config
 	prefix  string // of every inbox
 	inbox   string // reply subjects are inbox and a token
+	random  string // last part of the inbox
 	base    int    // bytes of a header block without id and the message's own headers
 	want    atomic.Pointer[want]
 	results chan Result   // as many places as the window has
@@ -30,26 +31,27 @@ type Publisher struct {
 	mu sync.Mutex
 	// Everything below is guarded by mu.
 	window
-	start    time.Time     // origin of the clock
-	held     int           // admitted by Send and unanswered. Invariant: held + len(results) <= cap(results)
-	waiting  bool          // a Write waits for free
-	turn     chan struct{} // closed, and made anew, when the state changes
-	begun    bool          // Run was called
-	ended    bool          // and is over
-	state    State
-	err      string
-	fatal    *FatalError // what has to be mended; nil once a stream is bound
-	silent   int         // messages in a row that had no answer on a connection that works
-	cause    string      // likely cause of that, or of a contradiction
-	newest   uint64      // highest sequence that a first copy was acknowledged with on this connection
-	session  *session
-	sessions uint32 // how many connections there have been
-	profile  Profile
-	server   string
-	maxBody  int // max_payload of the connected server
-	subjects map[string]route
-	lastSeq  uint64
-	count    Counters
+	start     time.Time     // origin of the clock
+	held      int           // admitted by Send and unanswered. Invariant: held + len(results) <= cap(results)
+	waiting   bool          // a Write waits for free
+	turn      chan struct{} // closed, and made anew, when the state changes
+	begun     bool          // Run was called
+	ended     bool          // and is over
+	state     State
+	err       string
+	fatal     *FatalError // what has to be mended; nil once a stream is bound
+	silent    int         // messages in a row that had no answer on a connection that works
+	cause     string      // likely cause of that, or of a contradiction
+	newest    uint64      // highest sequence that a first copy was acknowledged with on this connection
+	session   *session
+	sessions  uint32 // how many connections there have been
+	gathering bool   // the sender waits for more to be queued
+	profile   Profile
+	server    string
+	maxBody   int // max_payload of the connected server
+	subjects  map[string]route
+	lastSeq   uint64
+	count     Counters
 }
 
 // route is what is known about a subject.
@@ -68,8 +70,13 @@ const maxHeaderBlock = 64 << 10
 const (
 	headerID     = "Nats-Msg-Id"
 	headerStream = "Nats-Expected-Stream"
+	headerTTL    = "Nats-TTL"
 	headerFrame  = len("NATS/1.0\r\n") + len("\r\n")
 	headerExtra  = len(": \r\n")
+
+	headerBatch    = "Nats-Batch-Id"
+	headerBatchSeq = "Nats-Batch-Sequence"
+	headerCommit   = "Nats-Batch-Commit"
 )
 
 // New checks the configuration and makes a Publisher at rest. The error is a *ConfigError, or several joined.
@@ -96,7 +103,11 @@ func New(cfg Config) (*Publisher, error) {
 		turn:     make(chan struct{}),
 		subjects: make(map[string]route),
 	}
-	p.inbox = p.prefix + "." + hex.EncodeToString(random[:]) + "."
+	if cfg.MessageTTL > 0 {
+		p.base += len(headerTTL) + headerExtra + len(appendTTL(nil, cfg.MessageTTL))
+	}
+	p.random = hex.EncodeToString(random[:])
+	p.inbox = p.prefix + "." + p.random + "."
 	p.profile = Profile{Stream: cfg.Stream}
 	p.want.Store(newWant(cfg.Stream, "", false))
 	return p, nil
@@ -168,7 +179,9 @@ func (p *Publisher) send(m *envelope.Message, tag uint64, c *call) error {
 	if c == nil {
 		p.held++
 	}
-	notify(p.wake)
+	if !p.gathering || p.enoughLocked() {
+		notify(p.wake)
+	}
 	return nil
 }
 
@@ -226,6 +239,9 @@ func (p *Publisher) rejectLocked(c *call, tag uint64, err error) {
 func (p *Publisher) finishLocked(i int32, r Result) {
 	s := &p.window.slots[i]
 	r.Tag, r.SentAt = s.tag, s.sent
+	if s.doubt && !afterLookup(&r, p.profile.Replicas) {
+		r.Outcome = Settle(true, r)
+	}
 	c := s.call
 	if c == nil {
 		p.held--

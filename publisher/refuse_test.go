@@ -56,7 +56,9 @@ func TestRefusedStreams(t *testing.T) {
 }
 
 // TestServerAnswers provokes refusals by changing the stream after it was bound.
-func TestServerAnswers(t *testing.T) {
+func TestServerAnswers(t *testing.T) { inModes(t, testServerAnswers) }
+
+func testServerAnswers(t *testing.T, mode Mode) {
 	srv := natstest.Start(t)
 	js := srv.JetStream(t)
 	base := jetstream.StreamConfig{Name: "EDGE", Subjects: []string{"e.>"}, Discard: jetstream.DiscardNew}
@@ -92,7 +94,9 @@ func TestServerAnswers(t *testing.T) {
 }
 
 // TestStreamGone deletes the stream after it was bound, and then gives its subjects to another.
-func TestStreamGone(t *testing.T) {
+func TestStreamGone(t *testing.T) { inModes(t, testStreamGone) }
+
+func testStreamGone(t *testing.T, mode Mode) {
 	srv := natstest.Start(t)
 	js := srv.JetStream(t)
 	r := run(t, srv, calm)
@@ -115,7 +119,9 @@ func TestStreamGone(t *testing.T) {
 }
 
 // TestForeignAck has somebody else answer: nothing of that proves that the message is stored.
-func TestForeignAck(t *testing.T) {
+func TestForeignAck(t *testing.T) { inModes(t, testForeignAck) }
+
+func testForeignAck(t *testing.T, mode Mode) {
 	srv := natstest.Start(t)
 	js := srv.JetStream(t)
 	r := run(t, srv, calm)

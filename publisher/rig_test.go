@@ -56,6 +56,17 @@ func run(t *testing.T, srv *natstest.Server, change func(c *Config)) *rig {
 // calm keeps the publisher from looking at the stream again, so that a test sees what the stream itself answers.
 func calm(c *Config) { c.minRecheck, c.recheckEvery = time.Hour, time.Hour }
 
+// inModes runs a test once for each way that messages can travel: what it proves is the same for all.
+func inModes(t *testing.T, f func(t *testing.T, mode Mode)) {
+	t.Helper()
+	for _, mode := range []Mode{ModeSingle, ModeAtomic, ModeFast} {
+		t.Run(mode.String(), func(t *testing.T) { f(t, mode) })
+	}
+}
+
+// travels is a change of run's that only sets the mode.
+func travels(mode Mode) func(c *Config) { return func(c *Config) { c.Mode = mode } }
+
 // end stops Run and waits for it.
 func (r *rig) end() {
 	r.stop()

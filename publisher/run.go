@@ -210,7 +210,7 @@ func (p *Publisher) abandon() {
 	notify(p.free) // even if the state is what it was: a Write may wait for one that will not come
 	for p.window.first >= 0 {
 		i := p.window.first
-		written := p.window.slots[i].state != slotQueued
+		written := p.window.slots[i].mayBeStored()
 		p.finishLocked(i, classify(p.want.Load(), evidence{err: &EndedError{}, written: written}))
 	}
 }
@@ -233,6 +233,7 @@ func (p *Publisher) runDeadlines(stop <-chan struct{}) {
 func (p *Publisher) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.nextLocked()
 	now := p.now()
 	for p.window.first >= 0 {
 		i := p.window.first
@@ -241,7 +242,7 @@ func (p *Publisher) expire() {
 			return
 		}
 		lost := p.session == nil || p.session.number != s.session
-		written := s.state != slotQueued
+		written := s.mayBeStored()
 		if written {
 			if !lost {
 				p.silent++

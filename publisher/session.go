@@ -66,7 +66,7 @@ func (p *Publisher) connect(ctx context.Context, at server) (*session, error) {
 	s.conn = nc
 	s.server = fmt.Sprintf("%s %s at %s", nc.ConnectedServerName(), nc.ConnectedServerVersion(), nc.ConnectedUrlRedacted())
 	s.maxPayload = int(nc.MaxPayload())
-	sub, err := nc.Subscribe(p.inbox+"*", p.answer)
+	sub, err := nc.Subscribe(p.inbox+">", p.answer)
 	if err == nil {
 		// The window bounds what can be pending; a limit here could only drop acknowledgements.
 		err = sub.SetPendingLimits(-1, -1)

@@ -101,6 +101,8 @@ type Counters struct {
 	UnexpectedAcks uint64 // proved nothing: another stream, sequence 0, not readable. Should be 0
 	Reconnects     uint64 // connections after the first
 	Replaced       uint64 // times that the stream was found deleted and made anew
+	Batches        uint64 // atomic or fast batches that were sent
+	Resent         uint64 // messages of batches that came to nothing, sent again singly
 }
 
 func (c *Counters) add(r *Result) {

@@ -9,22 +9,34 @@ import (
 // check walks the whole table and holds it against its invariant.
 func (w *window) check(t *testing.T) {
 	t.Helper()
-	n, bytes, queued := 0, 0, false
+	n, bytes, queued, queuedBytes, alone, members := 0, 0, 0, 0, 0, 0
 	prev := int32(-1)
 	for i := w.first; i >= 0; i = w.slots[i].next {
 		s := &w.slots[i]
 		switch s.state {
 		case slotQueued:
-			if !queued && w.unsent != i {
+			if queued == 0 && w.unsent != i {
 				t.Fatalf("unsent is %d, the first queued slot %d", w.unsent, i)
 			}
-			queued = true
+			queued++
+			queuedBytes += s.size
 		case slotWriting, slotWritten:
-			if queued {
+			if s.burst == 0 {
+				alone++
+			}
+			fallthrough
+		case slotStale, slotAgain:
+			if queued > 0 {
 				t.Fatalf("slot %d was written before an earlier one", i)
 			}
 		default:
 			t.Fatalf("slot %d in the list is in state %d", i, s.state)
+		}
+		if s.burst != 0 {
+			members++
+			if b := w.live[s.burst]; b == nil || b.members[s.seq-1] != i || s.state != slotWriting && s.state != slotWritten {
+				t.Fatalf("slot %d in state %d is not number %d of burst %d", i, s.state, s.seq, s.burst)
+			}
 		}
 		if s.prev != prev || prev >= 0 && w.slots[prev].deadline > s.deadline {
 			t.Fatalf("slot %d does not follow slot %d", i, prev)
@@ -33,35 +45,54 @@ func (w *window) check(t *testing.T) {
 		n++
 		bytes += s.size
 	}
-	if !queued && w.unsent != -1 {
+	if queued == 0 && w.unsent != -1 {
 		t.Fatalf("unsent is %d, nothing is queued", w.unsent)
 	}
-	spent := 0
+	if queued != w.queued || queuedBytes != w.queuedBytes || alone != w.alone {
+		t.Fatalf("%d of %d bytes are queued and %d alone, counted are %d of %d and %d", queued, queuedBytes, alone, w.queued, w.queuedBytes, w.alone)
+	}
+	left := 0
+	for number, b := range w.live {
+		left += b.left
+		if b.number != number || b.sealed == (b == w.open) || b.sealed && b.left == 0 || len(b.members) > max(w.most/atomicShare, minBurst) {
+			t.Fatalf("burst %+v is live", b)
+		}
+	}
+	if left != members || w.open != nil && w.live[w.open.number] != w.open {
+		t.Fatalf("%d slots are in bursts, %d counted, %v is open", members, left, w.open)
+	}
+	busy, spent := 0, 0
 	for i := range w.slots {
-		if w.slots[i].state == slotSpent {
+		switch w.slots[i].state {
+		case slotSpent:
 			spent++
+			busy++
+		case slotWriting, slotStale:
+			busy++
 		}
 	}
 	if w.last != prev || n != w.pending || bytes != w.bytes || n+len(w.free)+spent != len(w.slots) {
 		t.Fatalf("%d slots of %d bytes are listed, %d of %d bytes counted, %d free, %d spent", n, bytes, w.pending, w.bytes, len(w.free), spent)
 	}
-	if spent > 1 || w.room(1) && len(w.free) == 0 {
-		t.Fatalf("%d spent, %d free of %d, %d pending: there is no slot for what there is room for", spent, len(w.free), len(w.slots), w.pending)
+	if busy > 1 || w.room(1) && len(w.free) == 0 {
+		t.Fatalf("%d busy, %d free of %d, %d pending: there is no slot for what there is room for", busy, len(w.free), len(w.slots), w.pending)
 	}
 }
 
-// TestWindow plays random histories against the invariant, and against a map of what must be found.
+// TestWindow plays random histories, with bursts and without, against the invariant, and against a map of what must be
+// found.
 func TestWindow(t *testing.T) {
 	const seed = 7
 	dice := rand.New(rand.NewPCG(seed, seed))
-	for range 50 {
-		most := 1 + dice.IntN(8)
+	for round := range 200 {
+		most := 1 + dice.IntN(12)
 		w := newWindow(most, 100)
 		live := make(map[int32]uint32)
-		now, writing := int64(0), int32(-1)
+		now, writing, session := int64(0), int32(-1), uint32(1)
+		broken := 0
 		for range 400 {
 			now++
-			switch dice.IntN(6) {
+			switch dice.IntN(9) {
 			case 0, 1:
 				size := 1 + dice.IntN(60)
 				room := w.room(size)
@@ -73,24 +104,43 @@ func TestWindow(t *testing.T) {
 					s.deadline = now + 50
 					live[i] = s.gen
 				}
-			case 2:
-				if writing < 0 {
-					writing = w.take(1+uint32(now/100), 1)
+			case 2, 3:
+				if writing >= 0 || w.open != nil {
+					break
 				}
-			case 3:
+				if round%2 == 0 && w.queued >= minBurst && w.nextAgain() < 0 {
+					w.openBurst(ModeAtomic, session)
+				} else {
+					writing = w.take(session, 1)
+				}
+			case 4:
+				if w.open != nil && writing < 0 && w.unsent >= 0 {
+					writing = w.join(1)
+					if w.full() || w.unsent < 0 || dice.IntN(3) == 0 {
+						w.seal()
+					}
+				}
+			case 5:
 				if writing >= 0 {
 					_, waits := live[writing]
+					waits = waits && w.slots[writing].state == slotWriting
 					if w.written(writing) != waits {
 						t.Fatalf("seed %d: slot %d waits: %v", seed, writing, !waits)
 					}
+					s := &w.slots[writing]
+					if b := w.live[s.burst]; b != nil && !b.sealed && dice.IntN(4) == 0 {
+						w.unjoin(b, writing)
+					}
 					writing = -1
 				}
-			case 4:
+			case 6:
 				for i, gen := range live {
-					if got, extra := w.find(uint32(i), gen); got != i || extra {
-						t.Fatalf("seed %d: slot %d is not found", seed, i)
+					s := &w.slots[i]
+					awaits := s.burst == 0 && s.state != slotStale && s.state != slotAgain
+					if got, extra := w.find(uint32(i), gen); (got == i) != awaits || extra {
+						t.Fatalf("seed %d: slot %d in state %d is found: %d", seed, i, s.state, got)
 					}
-					w.slots[i].answered = gen
+					s.answered = gen
 					w.remove(i)
 					delete(live, i)
 					if got, extra := w.find(uint32(i), gen); got != -1 || !extra {
@@ -98,10 +148,26 @@ func TestWindow(t *testing.T) {
 					}
 					break
 				}
-			case 5:
-				w.shorten(1+uint32(now/100), now+10)
+			case 7:
+				session++
+				w.shorten(session, now+10)
+			case 8:
+				for _, b := range w.live {
+					for _, i := range b.members {
+						if i >= 0 {
+							w.part(i)
+							w.repeat(i, dice.IntN(2) == 0)
+							broken++
+						}
+					}
+					w.drop(b)
+					break
+				}
 			}
 			w.check(t)
+		}
+		if round%2 == 0 && most >= 4 && broken == 0 {
+			t.Errorf("seed %d: no burst has come to nothing", seed)
 		}
 	}
 }

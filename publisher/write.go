@@ -79,7 +79,7 @@ func (p *Publisher) Deliver(ctx context.Context, m *envelope.Message) Result {
 }
 
 // Write publishes a batch and returns when every message has its outcome: out[i] is that of msgs[i], with Tag i. out
-// is at least as long as msgs. Messages go out in order, at most MaxInFlight unanswered; none is sent twice, so what
+// is at least as long as msgs. Messages go out in order, at most MaxInFlight unanswered; none has a second attempt, so what
 // is not accepted is the caller's to send again, with the same ids.
 //
 // While the publisher is not ready Write waits for it. When ctx ends it returns at once with ctx's error: messages

@@ -11,9 +11,11 @@ import (
 )
 
 // TestWrite publishes batches over the window's size, also two at once and with messages that will not do.
-func TestWrite(t *testing.T) {
+func TestWrite(t *testing.T) { inModes(t, testWrite) }
+
+func testWrite(t *testing.T, mode Mode) {
 	srv := natstest.Start(t, natstest.SyncInterval("2m"))
-	r := run(t, srv, func(c *Config) { c.MaxInFlight = 16 })
+	r := run(t, srv, func(c *Config) { c.Mode = mode; c.MaxInFlight = 16 })
 	write := func(from, n int) []Result {
 		msgs, out := make([]envelope.Message, n), make([]Result, n+1)
 		for i := range msgs {
@@ -56,11 +58,13 @@ func TestWrite(t *testing.T) {
 }
 
 // TestWriteCutShort ends a Write by its context, by Run's end and by failure.
-func TestWriteCutShort(t *testing.T) {
+func TestWriteCutShort(t *testing.T) { inModes(t, testWriteCutShort) }
+
+func testWriteCutShort(t *testing.T, mode Mode) {
 	srv := natstest.Start(t)
 	f := func(cut func(r *rig, cancel context.CancelFunc), isRight func(err error) bool) {
 		t.Helper()
-		r := run(t, srv, func(c *Config) { c.MaxInFlight = 4 })
+		r := run(t, srv, func(c *Config) { c.Mode = mode; c.MaxInFlight = 4 })
 		r.ready()
 		srv.Pause()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -99,7 +103,7 @@ func TestWriteCutShort(t *testing.T) {
 		return errors.As(err, &ee)
 	})
 
-	r := run(t, srv, func(c *Config) { c.Token = "wrong" })
+	r := run(t, srv, func(c *Config) { c.Mode = mode; c.Token = "wrong" })
 	out := make([]Result, 1)
 	_, err := r.p.Write(t.Context(), []envelope.Message{*message(1, "e.1")}, out)
 	var fe *FatalError
