@@ -47,18 +47,26 @@ func (p *Publisher) Run(ctx context.Context) {
 // between them these take less than a second.
 const refusalTries = 3
 
+// briefSession is how long a connection must have lasted for the next one to be tried at once. A server that lets us in
+// and throws us out again is not helped by ten attempts a second.
+const briefSession = time.Second
+
 // connectLoop makes one connection after another until ctx ends.
 func (p *Publisher) connectLoop(ctx context.Context) {
 	at := newServers(p.cfg.URL, rand.IntN(maxServers))
 	var expelled error // what a server said when it threw us out, which says more than its refusals after that
 	for failures, refusals := 0, 0; ; failures++ {
 		was := fingerprint(p.cfg.files())
+		began := time.Now()
 		bound, err := p.runSession(ctx, &at)
 		if ctx.Err() != nil {
 			return
 		}
 		if bound {
-			failures, refusals, expelled = 0, 0, nil
+			refusals, expelled = 0, nil
+			if time.Since(began) > briefSession {
+				failures = 0
+			}
 		}
 		if credentialsRefused(err) && expelled == nil {
 			expelled = err
