@@ -52,6 +52,7 @@ func (p *Publisher) answer(m *nats.Msg) {
 		p.count.ExtraAcks++
 	default:
 		p.count.LateAcks++
+		p.silent = 0 // late, but the stream does answer
 	}
 }
 

@@ -83,6 +83,13 @@ func (p *Publisher) streamInfo(ctx context.Context, s *session) (*streamInfo, er
 // createSubject is where JetStream takes the wish for a new stream.
 func createSubject(cfg *Config) string { return "$JS.API.STREAM.CREATE." + cfg.Stream }
 
+// mayNotCreate says that the stream is missing and not ours to make.
+func (p *Publisher) mayNotCreate() *FatalError {
+	return &FatalError{Code: CodeCreate, Field: "create_stream",
+		Detail: fmt.Sprintf("stream %q does not exist, and the server denies us to create it", p.cfg.Stream),
+		Fix:    "create it by hand, or allow publishing to " + createSubject(&p.cfg)}
+}
+
 // createStream makes the stream. If somebody else was faster, theirs is taken.
 func (p *Publisher) createStream(ctx context.Context, s *session) (Profile, error) {
 	body, err := json.Marshal(newStream(&p.cfg))
@@ -98,8 +105,7 @@ func (p *Publisher) createStream(ctx context.Context, s *session) (Profile, erro
 	switch {
 	case created, errors.As(err, &refused) && refused.ErrCode == codeStreamExists:
 	case errors.As(err, &denied):
-		return Profile{}, &FatalError{Code: CodeCreate, Field: "create_stream", Detail: "create stream " + p.cfg.Stream, Err: denied,
-			Fix: "create it by hand"}
+		return Profile{}, p.mayNotCreate()
 	case errors.As(err, &refused) && (refused.Code >= 400 && refused.Code < 500 || refused.ErrCode == codeInvalidConfig):
 		return Profile{}, &FatalError{Code: CodeCreate, Field: "create_stream", Detail: "create stream " + p.cfg.Stream, Err: refused,
 			Fix: "create it by hand, or correct subject and stream"}

@@ -150,8 +150,7 @@ func (p *Publisher) refusedFastLocked(w *want, b *burst, seq uint32, a *ack) {
 		}
 		if aboutBatch(a.errCode) {
 			p.leave(i)
-			p.repeat(i, false)
-			p.count.Resent++
+			p.resendLocked(i, false)
 		} else {
 			p.finishLocked(i, r)
 		}

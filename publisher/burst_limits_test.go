@@ -173,3 +173,25 @@ func testBatchFull(t *testing.T, mode Mode) {
 	}
 	once(t, js, kept)
 }
+
+// Every member of a fast batch is refused with 10205 (allow_batched was switched off): all must go singly, at once.
+func TestFastOffWakes(t *testing.T) {
+	srv := natstest.Start(t)
+	js := srv.JetStream(t)
+	r := run(t, srv, func(c *Config) { calm(c); c.Mode = ModeFast })
+	r.ready()
+	stream, err := js.Stream(t.Context(), "EDGE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := stream.CachedInfo().Config
+	edited.AllowBatchPublish = false
+	if _, err := js.UpdateStream(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range r.together(group(0, 40)) {
+		if x.Outcome != Accepted {
+			t.Fatalf("%d: %+v", i, x)
+		}
+	}
+}

@@ -128,10 +128,16 @@ func (p *Publisher) breakUpLocked(b *burst, doubt bool, err error) {
 			continue
 		}
 		p.part(i)
-		p.repeat(i, doubt)
-		p.count.Resent++
+		p.resendLocked(i, doubt)
 	}
 	p.drop(b)
+	notify(p.wake) // also if it was the answer to this burst that the next one waited for
+}
+
+// resendLocked sends slot i, which has left its burst, again, singly.
+func (p *Publisher) resendLocked(i int32, doubt bool) {
+	p.repeat(i, doubt)
+	p.count.Resent++
 	notify(p.wake)
 }
 

@@ -116,6 +116,7 @@ func classifySend(err error) Result {
 var (
 	errNotConnected = errors.New("the connection was lost before it was sent")
 	errStuck        = errors.New("the connection did not take it in time")
+	errNotAgain     = errors.New("its batch was refused, and the connection did not take it again in time")
 )
 
 // refusal looks a negative acknowledgement up. own is that of evidence.

@@ -143,7 +143,7 @@ func (c *Config) userJWT(now time.Time) ([]nats.Option, error) {
 	}
 	if claims.Expires > 0 && claims.Expires <= now.Unix() {
 		end := time.Unix(claims.Expires, 0).UTC()
-		return nil, fatal(fmt.Errorf("the JWT of user %q expired %s ago, at %s", claims.Name, now.Sub(end).Round(time.Second), end.Format(time.RFC3339)),
+		return nil, fatal(fmt.Errorf("the JWT of user %q expired at %s", claims.Name, end.Format(time.RFC3339)),
 			"replace the file by a new one (it is read again), or correct this machine's clock")
 	}
 	key, err := nkeys.ParseDecoratedUserNKey(b)

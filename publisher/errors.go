@@ -79,6 +79,9 @@ type AckError struct {
 }
 
 func (e *AckError) Error() string {
+	if e.ErrCode == 0 && e.Status == 503 {
+		return "publish message: no responders (503): " + e.Fix
+	}
 	text := fmt.Sprintf("publish message: server refused: %s (%d)", e.Description, e.ErrCode)
 	if e.Fix != "" {
 		text += ": " + e.Fix

@@ -12,6 +12,9 @@ import (
 	"edge/publisher/embedded"
 )
 
+// address is that of the server that start has started last.
+var address string
+
 // start runs a publisher into a stream that it creates, on a real server in this process. The function that it
 // returns ends both.
 func start() (*publisher.Publisher, func()) {
@@ -23,8 +26,9 @@ func start() (*publisher.Publisher, func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
+	address = server.URL()
 	p, err := publisher.New(publisher.Config{
-		URL: server.URL(), Stream: "READINGS", Subjects: []string{"readings.>"}, CreateStream: true,
+		URL: address, Stream: "READINGS", Subjects: []string{"readings.>"}, CreateStream: true,
 	})
 	if err != nil {
 		log.Fatal(err) // a *publisher.ConfigError names the field
@@ -48,6 +52,47 @@ func reading(n int) envelope.Message {
 		Subject: []byte("readings.r7"),
 		Payload: fmt.Appendf(nil, `{"temp":%d}`, 40+n),
 	}
+}
+
+// What a person has to mend is in the status, with a code, the field of the configuration and what to do. The publisher
+// goes on trying; who would rather end stops Run.
+func ExamplePublisher_Status() {
+	p, err := publisher.New(publisher.Config{
+		URL: "nats://127.0.0.1:4222", Stream: "READINGS", CredsFile: "testdata/none.creds",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { p.Run(ctx) })
+	for p.Status().State != publisher.Failed {
+		<-p.Changed()
+	}
+	f := p.Status().Fatal
+	fmt.Println(f.Code, f.Field)
+	fmt.Println(f.Fix)
+	stop()
+	running.Wait()
+	// Output:
+	// credentials creds_file
+	// give the file that the account's administrator made for this user (nsc, or nats auth)
+}
+
+// A look at a server and a stream without publishing or changing anything.
+func ExampleProbe() {
+	p, end := start()
+	defer end()
+	m := reading(1)
+	p.Deliver(context.Background(), &m) // now there is a stream
+	found, err := publisher.Probe(context.Background(), publisher.Config{
+		URL: address, Stream: "READINGS", Subjects: []string{"readings.>"},
+	})
+	if err != nil {
+		log.Fatal(err) // a *publisher.FatalError if a publisher would fail
+	}
+	fmt.Println(found.Profile.Storage, found.Profile.DeliveryClass, found.Profile.DuplicateWindow, found.Profile.Messages, found.Inbox)
+	// Output: file idempotent_batch 2m0s 1 allowed
 }
 
 // One message at a time: the result says what became of it. A second copy is recognised by its id.
@@ -78,6 +123,7 @@ func ExamplePublisher_Write() {
 		msgs = append(msgs, reading(n))
 	}
 	fmt.Println("batch", publisher.BatchID("READINGS", msgs))
+	unknown := make(map[envelope.ID]bool) // it has an attempt behind it that may have been stored
 	results := make([]publisher.Result, len(msgs))
 	for len(msgs) > 0 {
 		batch, err := p.Write(context.Background(), msgs, results)
@@ -87,11 +133,17 @@ func ExamplePublisher_Write() {
 		fmt.Println(batch.Accepted, "accepted")
 		again := msgs[:0]
 		for i, r := range results[:len(msgs)] {
-			switch r.Outcome {
-			case publisher.Retryable, publisher.Unknown:
-				again = append(again, msgs[i])
+			switch m := msgs[i]; publisher.Settle(unknown[m.ID], r) {
+			case publisher.Accepted:
 			case publisher.Permanent:
-				log.Printf("message %s: %v", msgs[i].ID, r.Err)
+				log.Printf("message %s: %v", m.ID, r.Err)
+			case publisher.Fatal:
+				log.Fatal(r.Err) // a subject that is denied to us, say; the message is still ours
+			case publisher.Unknown:
+				unknown[m.ID] = true
+				again = append(again, m)
+			case publisher.Retryable:
+				again = append(again, m)
 			}
 		}
 		msgs = again // a real program waits here for a moment, longer each time

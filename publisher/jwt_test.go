@@ -36,7 +36,7 @@ func TestCreds(t *testing.T) {
 			return s.State == Failed && s.Fatal.Code == CodeCredentials && s.Fatal.Field == "creds_file" && strings.Contains(strings.ToLower(s.Err), text)
 		})
 	}
-	told("expired 2h0m")
+	told("expired at ")
 	put("first", time.Time{})
 	r.ready()
 	r.one(message(1, "e.1"), Accepted)

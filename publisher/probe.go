@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"edge/envelope"
 )
@@ -103,26 +104,36 @@ func Probe(ctx context.Context, cfg Config) (Posture, error) {
 	}
 	found.Account = accountInfo(ctx, s, max(found.Profile.Replicas, 1))
 	if create := p.rights(ctx, s, &found); found.Missing && create == Denied {
-		return found, &FatalError{Code: CodeCreate, Field: "create_stream",
-			Detail: fmt.Sprintf("stream %q does not exist, and the server denies us to create it", p.cfg.Stream), Fix: "create it by hand, or allow publishing to " + createSubject(&p.cfg)}
+		return found, p.mayNotCreate()
 	}
 	return found, err
 }
 
-// connectAny makes a session at the first address that takes us. The error is the first that somebody has to mend, or
-// else the last.
+// connectAny makes a session at the first address that takes us. Each has its share of the time. The error is the first
+// that somebody has to mend, or else tells of every address.
 func (p *Publisher) connectAny(ctx context.Context) (*session, error) {
 	at := newServers(p.cfg.URL, 0)
 	var fatal *FatalError
-	var last error
-	for range at.list {
-		s, err := p.connect(ctx, at.take())
-		if err == nil {
+	var all error
+	for left := len(at.list); left > 0; left-- {
+		try, giveUp := context.WithCancelCause(ctx)
+		end, _ := ctx.Deadline()
+		limit := time.AfterFunc(time.Until(end)/time.Duration(left), func() { giveUp(context.DeadlineExceeded) })
+		s, err := p.connect(try, at.take())
+		if limit.Stop() && err == nil {
 			return s, nil
 		}
-		last = err
+		if err == nil { // it was cut in the last moment
+			s.close()
+			err = context.DeadlineExceeded
+		}
 		if fatal == nil {
 			errors.As(err, &fatal)
+		}
+		if all == nil {
+			all = err
+		} else {
+			all = fmt.Errorf("%w; %w", all, err)
 		}
 		if ctx.Err() != nil {
 			break
@@ -131,7 +142,7 @@ func (p *Publisher) connectAny(ctx context.Context) (*session, error) {
 	if fatal != nil {
 		return nil, fatal
 	}
-	return nil, last
+	return nil, all
 }
 
 // accountInfo asks for the account's limits for streams of this many replicas; nil if we may not or nobody answers.

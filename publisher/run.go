@@ -259,7 +259,10 @@ func (p *Publisher) expire() {
 				notify(p.doubt)
 			}
 		}
-		why := &TimeoutError{After: time.Duration(now - s.admitted), Lost: lost}
+		var why error = &TimeoutError{After: time.Duration(now - s.admitted), Lost: lost}
+		if s.state == slotAgain && !written {
+			why = errNotAgain
+		}
 		p.finishLocked(i, classify(p.want.Load(), evidence{err: why, written: written}))
 	}
 }

@@ -62,9 +62,9 @@ func (t *TLS) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// tlsTrouble turns what went wrong in or around a handshake into a *FatalError with the exact mismatch, or nil if err
+// trouble turns what went wrong in or around a handshake into a *FatalError with the exact mismatch, or nil if err
 // is about something else.
-func tlsTrouble(address string, err error) *FatalError {
+func (t *TLS) trouble(address string, err error) *FatalError {
 	fatal := func(field, fix string) *FatalError {
 		return &FatalError{Code: CodeTLS, Field: field, Detail: "secure the connection to " + address, Err: err, Fix: fix}
 	}
@@ -82,7 +82,10 @@ func tlsTrouble(address string, err error) *FatalError {
 	case errors.As(err, &host):
 		return fatal("url", fmt.Sprintf("the certificate is for %s: use such an address, or give the server a certificate for %s", holders(host.Certificate), host.Host))
 	case errors.As(err, &unknown):
-		return fatal("tls.ca_file", "name the certificate of the authority that signed the server's")
+		if t.CAFile != "" {
+			return fatal("tls.ca_file", "the authority in "+t.CAFile+" did not sign the server's certificate: name the one that did")
+		}
+		return fatal("tls.ca_file", "name the certificate of the authority that signed the server's: this system does not know it")
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fatal("url", fmt.Sprintf("renew the server's certificate (valid from %s to %s) or correct this machine's clock",
 			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339)))
@@ -93,7 +96,10 @@ func tlsTrouble(address string, err error) *FatalError {
 	case strings.Contains(text, "protocol version not supported"), strings.Contains(text, "unsupported protocol version"):
 		return fatal("url", "let the server speak TLS 1.2 or newer")
 	case errors.As(err, &alert), strings.Contains(text, "remote error: tls: "), strings.Contains(text, "closed by remote after TLS handshake"):
-		return fatal("tls.client_cert", "the server refuses the handshake: give a client certificate that it trusts, and look at its log")
+		if t.CertFile != "" {
+			return fatal("tls.client_cert", "the server does not trust "+t.CertFile+": give a client certificate of an authority that it trusts, and look at its log")
+		}
+		return fatal("tls.client_cert", "the server asks for a client certificate: give one that it trusts, and look at its log")
 	}
 	return nil
 }

@@ -77,8 +77,8 @@ func TestTLSRefused(t *testing.T) {
 	f(wrongName, "url", "nats.example", same)
 	f(wrongName, "url", "127.0.0.1", same)
 	f(expired, "url", "renew the server's certificate", same)
-	f(mutual, "tls.client_cert", "give a client certificate", same)
-	f(mutual, "tls.client_cert", "give a client certificate", func(c *Config) { c.TLS.CertFile, c.TLS.KeyFile = alien, alienKey })
+	f(mutual, "tls.client_cert", "give one that it trusts", same)
+	f(mutual, "tls.client_cert", "does not trust", func(c *Config) { c.TLS.CertFile, c.TLS.KeyFile = alien, alienKey })
 	f(plain, "tls.first", "does not speak TLS first", func(c *Config) { c.URL, c.TLS.First = strings.Replace(plain.URL(), "nats://", "tls://", 1), true })
 	f(plain, "url", "offers no TLS", func(c *Config) { c.URL = strings.Replace(plain.URL(), "nats://", "tls://", 1) })
 	f(plain, "url", "offers no TLS", same) // an authority was named: nothing is said in the clear

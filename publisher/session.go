@@ -61,6 +61,9 @@ func (p *Publisher) connect(ctx context.Context, at server) (*session, error) {
 		if why := s.takeReason(); errors.Is(err, nats.ErrNoServers) && why != nil {
 			err = why // what dialling said; the library keeps it to itself
 		}
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause // the library only saw its socket closed
+		}
 		return nil, p.refusedBy(at.url, err)
 	}
 	s.conn = nc
@@ -103,7 +106,7 @@ func (p *Publisher) refusedBy(address string, err error) error {
 		}
 		return &FatalError{Code: CodeCredentials, Field: field, Detail: "connect to " + address, Err: err, Fix: fix}
 	}
-	if fatal := tlsTrouble(address, err); fatal != nil {
+	if fatal := p.cfg.TLS.trouble(address, err); fatal != nil {
 		return fatal
 	}
 	var late net.Error

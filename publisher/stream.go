@@ -65,11 +65,11 @@ func newStream(cfg *Config) streamConfig {
 	}
 }
 
-// checkStream decides whether a stream will do. The error is a *FatalError.
+// checkStream decides whether a stream will do. The error is a *FatalError, and the profile is what there is all the same.
 func checkStream(cfg *Config, info *streamInfo) (Profile, error) {
-	c := &info.Config
+	c, p := &info.Config, profileOf(info)
 	refuse := func(code, field, detail, fix string) (Profile, error) {
-		return Profile{}, &FatalError{Code: code, Field: field, Detail: fmt.Sprintf("stream %q %s", cfg.Stream, detail), Fix: fix}
+		return p, &FatalError{Code: code, Field: field, Detail: fmt.Sprintf("stream %q %s", cfg.Stream, detail), Fix: fix}
 	}
 	switch {
 	case c.Name != cfg.Stream:
@@ -95,7 +95,6 @@ func checkStream(cfg *Config, info *streamInfo) (Profile, error) {
 				"add the subject to the stream, or correct subject and allow_subjects")
 		}
 	}
-	p := profileOf(info)
 	mode, ok := modeFor(cfg.Mode, c)
 	if !ok {
 		setting := map[Mode]string{ModeAtomic: "allow_atomic", ModeFast: "allow_batched"}[cfg.Mode]
@@ -103,6 +102,9 @@ func checkStream(cfg *Config, info *streamInfo) (Profile, error) {
 			"set "+setting+" on the stream (servers from 2.12 for atomic, 2.14 for fast), or use publish_mode: auto or single")
 	}
 	p.Mode = mode
+	if w := p.DuplicateWindow; w > 0 && w < 2*cfg.RequestTimeout {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("the duplicate window, %v, is shorter than two request timeouts, %v: a message that has no answer and is sent again can be stored twice", w, 2*cfg.RequestTimeout))
+	}
 	return p, nil
 }
 

@@ -85,7 +85,8 @@ func (p *Publisher) Deliver(ctx context.Context, m *envelope.Message) Result {
 // While the publisher is not ready Write waits for it. When ctx ends it returns at once with ctx's error: messages
 // that may have been sent are unknown then and can still be stored, those that were not sent are retryable and never
 // will be. It ends the same way with the *FatalError when the publisher fails, and what was not sent is fatal then; and
-// with an *EndedError when Run ends. Write may be called from several goroutines and beside Send; one works at a time.
+// with an *EndedError when Run ends. A subject that the server denies to us is no error of Write but the outcome of its
+// messages, Fatal with a *DeniedError: the others are not harmed. Write may be called from several goroutines and beside Send; one works at a time.
 func (p *Publisher) Write(ctx context.Context, msgs []envelope.Message, out []Result) (Batch, error) {
 	if len(out) < len(msgs) {
 		return Batch{}, fmt.Errorf("write batch: room for %d results is given for %d messages", len(out), len(msgs))

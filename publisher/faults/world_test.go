@@ -137,12 +137,17 @@ func read(ctx context.Context, js jetstream.JetStream, stream string, replicas i
 	if err != nil || info.State.Msgs == 0 {
 		return nil, err
 	}
+	var c jetstream.Consumer
+	// A cluster that has just changed its leader may drop the wish for a consumer without an answer.
+	err = insist(ctx, "read the stream", func(ctx context.Context) (err error) {
+		c, err = js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	c, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
-	if err != nil {
-		return nil, fmt.Errorf("read the stream: %w", err)
-	}
 	it, err := c.Messages(jetstream.PullMaxMessages(1000))
 	if err != nil {
 		return nil, fmt.Errorf("read the stream: %w", err)
