@@ -73,6 +73,7 @@ func TestClusterLeaderKilled(t *testing.T) {
 			killed.Restart()
 		}
 	})
+	c.Ready(t)
 	ids := stored(t, js, "EDGE")
 	for id, copies := range ids {
 		if copies != 1 {
