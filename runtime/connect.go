@@ -71,7 +71,7 @@ func forbidden(r *Reached) error {
 		if right.Access == publisher.Denied {
 			return &publisher.FatalError{Code: "denied", Field: "subject",
 				Detail: fmt.Sprintf("the server denies user %q to publish to %q", r.Posture.User, right.Subject),
-				Fix:    "allow it, or set on_denied: quarantine"}
+				Fix:    "allow it, or correct subject"}
 		}
 	}
 	return nil

@@ -103,6 +103,9 @@ func (k *sink) summary(entered, carried, spooled, damaged uint64) status.SinkSum
 		out.Trouble = k.link.last.Trouble
 		st.State, st.Err = k.link.last.State, k.link.last.Err
 	}
+	if paused := c.Paused.Load(); paused != nil && out.Trouble == "" {
+		out.Trouble = *paused
+	}
 	failing := c.Failing.Load()
 	switch {
 	case k.link.halt != nil:

@@ -27,7 +27,11 @@ func printPosture(w io.Writer, r *runtime.Reached) {
 	p := &r.Posture
 	if p.Server != "" {
 		user := ""
-		if p.User != "" {
+		switch p.User {
+		case "":
+		case "[REDACTED]": // the server's word for who came with a token
+			user = ", by token"
+		default:
 			user = ", as user " + p.User
 		}
 		line("server", "%s%s", p.Server, user)
@@ -39,16 +43,27 @@ func printPosture(w io.Writer, r *runtime.Reached) {
 		line("account", "%s; %s", of(a.Storage, a.MaxStorage, size, "file storage"), of(a.Streams, a.MaxStreams, count, "streams"))
 	}
 	for _, right := range p.Publish {
-		line("publish", "%s: %s", right.Subject, right.Access)
+		line("publish", "%s: %s", right.Subject, access(right.Access))
 	}
-	if p.Inbox != publisher.NotTold {
-		line("acks", "%s", p.Inbox)
+	if p.Server != "" && len(p.Publish) == 0 {
+		line("publish", "%s", access(publisher.NotTold))
+	}
+	if p.Server != "" {
+		line("acks", "%s", access(p.Inbox))
 	}
 	for _, why := range warnings(p) {
 		line("warning", "%s", why)
 	}
 	line("verdict", "%s", verdict(r))
 	io.WriteString(w, b.String())
+}
+
+// access is a right for people.
+func access(a publisher.Access) string {
+	if a == publisher.NotTold {
+		return "not told: allow publishing to $SYS.REQ.USER.INFO to see it"
+	}
+	return a.String()
 }
 
 func printStream(line func(name, format string, args ...any), p *publisher.Posture) {
@@ -73,7 +88,11 @@ func printStream(line func(name, format string, args ...any), p *publisher.Postu
 	if len(s.Lagging) > 0 {
 		replicas += ", offline or behind: " + strings.Join(s.Lagging, ", ")
 	}
-	line("kept", "%s, %s, discard %s, retention %s", s.Storage, replicas, s.Discard, s.Retention)
+	age := "for ever"
+	if s.MaxAge > 0 {
+		age = "for " + s.MaxAge.String()
+	}
+	line("kept", "%s, %s, %s, discard %s, retention %s", s.Storage, age, replicas, s.Discard, s.Retention)
 	line("delivery", "%s, duplicate window %s, publish mode %s", s.DeliveryClass, window(s.DuplicateWindow), s.Mode)
 	limit := fmt.Sprintf("max_payload %s", size(int64(p.MaxPayload)))
 	if s.MaxMsgSize > 0 {
@@ -88,6 +107,9 @@ func printStream(line func(name, format string, args ...any), p *publisher.Postu
 // warnings are the stream's, and what the permissions leave open.
 func warnings(p *publisher.Posture) []string {
 	list := append([]string(nil), p.Profile.Warnings...)
+	if p.Server != "" && (p.Inbox == publisher.NotTold || len(p.Publish) == 0) {
+		list = append(list, "the server does not tell what this user may do: a denied subject shows only when it is used")
+	}
 	for _, r := range p.Publish {
 		switch r.Access {
 		case publisher.Denied:

@@ -178,8 +178,8 @@ func (w *watch) run(ctx context.Context) {
 			w.screen.Live(w.line(s, p))
 		} else if time.Since(logged) >= logEvery {
 			logged = time.Now()
-			w.log.Info("progress", "captured", s.Captured, "accepted", s.Accepted, "quarantined", s.Quarantined,
-				"spooled", s.Spooled, "events_per_s", int(w.rate))
+			w.log.Info("progress", append([]any{"captured", s.Captured, "accepted", s.Accepted, "quarantined", s.Quarantined,
+				"spooled", s.Spooled, "events_per_s", int(w.rate)}, sinkStates(s)...)...)
 		}
 		if !w.once && !w.told && p.Done && s.Spooled == 0 {
 			w.told = true
@@ -223,6 +223,16 @@ func (w *watch) tellStates(s *status.Summary) {
 	}
 }
 
+// sinkStates are the log attributes of the sinks that are not well: a group each, with state and cause.
+func sinkStates(s *status.Summary) (attrs []any) {
+	for _, k := range s.Sinks {
+		if why := cmp.Or(k.Error, k.Trouble); why != "" {
+			attrs = append(attrs, slog.Group("sink "+k.ID, "state", k.State, "cause", why))
+		}
+	}
+	return attrs
+}
+
 // line is the live line: what came in, what is done, what waits, how fast, and how the sinks are.
 func (w *watch) line(s *status.Summary, p runtime.Progress) string {
 	var b strings.Builder
@@ -243,6 +253,13 @@ func (w *watch) line(s *status.Summary, p runtime.Progress) string {
 	for _, k := range s.Sinks {
 		fmt.Fprintf(&b, "  [%s %s", k.ID, k.State)
 		if why := cmp.Or(k.Error, k.Trouble); why != "" {
+			// The line is short and the cause stands last: where it happened is in the log.
+			why = strings.TrimPrefix(why, "publish message: ")
+			if rest, ok := strings.CutPrefix(why, "connect to "); ok {
+				if _, cause, ok := strings.Cut(rest, ": "); ok {
+					why = cause
+				}
+			}
 			fmt.Fprintf(&b, ": %s", why)
 		}
 		b.WriteByte(']')

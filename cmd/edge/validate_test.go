@@ -47,14 +47,14 @@ func TestValidateConnect(t *testing.T) {
 			}
 		}
 	}
-	f(base+`stream: OUT, subject: "out.{robot}"`, 0, "natstest 2.", "as user edge", "OUT, which lists out.>, no.>", "file, 1 replica, discard new, retention limits",
+	f(base+`stream: OUT, subject: "out.{robot}"`, 0, "natstest 2.", "as user edge", "OUT, which lists out.>, no.>", "file, for ever, 1 replica, discard new, retention limits",
 		"idempotent_batch, duplicate window 2m0s, publish mode single", "max_payload 1 MiB", "0 B of 10 MiB, 0 %; 0 of 1,000,000 messages, 0 %",
 		"3 streams, no limit", "out.*: allowed", "acks           allowed", "verdict        ready", "edge.yaml: valid")
 	f(base+`stream: NEW, create_stream: true, subject: "new.{robot}"`, 0, "NEW: not there, would be created for new.*", "verdict        ready")
 	f(base+`stream: NEW, subject: "new.{robot}"`, 3, "verdict        fatal: stream: ", "create_stream: true", "sink out: ")
 	f(base+`stream: MEM, subject: "mem.{robot}"`, 3, "is kept in memory", "file storage")
 	f(base+`stream: FULL, subject: "full.{robot}"`, 0, "1 of 1 messages, 100 %", "max_msgs is nearly reached")
-	f(base+`stream: OUT, subject: "no.{robot}"`, 3, "no.*: denied", "on_denied: quarantine")
+	f(base+`stream: OUT, subject: "no.{robot}"`, 3, "no.*: denied", "allow it, or correct subject")
 	f(base+`stream: OUT, subject: "no.{robot}", on_denied: quarantine`, 0, "no.*: denied", "warning        the server denies no.*")
 	f(strings.Replace(base, "password: e", "password: hunter2", 1)+`stream: OUT, subject: "out.{robot}"`, 3, "fatal: user: ", "correct user and password")
 	f(`url: "nats://127.0.0.1:1", stream: OUT, subject: "out.{robot}"`, 1, "not reached: ", "connection refused")

@@ -83,6 +83,9 @@ func (l *Lane) result(r publisher.Result) {
 	case done:
 		l.mended(u.sent)
 		l.gate.accepted(u.sent)
+		if l.gate.rounds == 0 && c.Paused.Load() != nil {
+			c.Paused.Store(nil)
+		}
 		c.Messages.Add(1)
 		if r.Duplicate {
 			c.Duplicates.Add(1)
@@ -96,6 +99,8 @@ func (l *Lane) result(r publisher.Result) {
 		l.finish(b, int(u.event))
 	case again:
 		if l.gate.refused(u.sent, l.now(), l.cfg.Dice()) {
+			text := errorText(r.Err)
+			c.Paused.Store(&text)
 			l.cfg.Logger.Warn("sink pauses", "sink", l.cfg.Sink, "outcome", r.Outcome.String(), "cause", r.Err,
 				"pause", time.Duration(l.gate.until-l.now()).Round(time.Millisecond), "window", l.gate.window)
 		}

@@ -18,5 +18,6 @@ type Sink struct {
 	LastSettled     atomic.Int64           // when the floor moved last, ns since 1970 UTC; 0 for never
 	InFlight        atomic.Int64           // messages sent and not yet answered
 	Failing         atomic.Pointer[string] // why nothing can be stored until somebody mends it, as the last answer said; nil while all is well
+	Paused          atomic.Pointer[string] // why the stream was last asked to wait, as its answer said; nil while it takes messages
 	Passed          atomic.Uint64          // the floor, and the events beyond it that are settled: never decreases
 }

@@ -52,7 +52,7 @@ type SinkSummary struct {
 	InFlight      int64  `json:"in_flight"`
 	Damaged       uint64 `json:"damaged"` // spooled events that can no longer be read
 
-	Trouble        string `json:"trouble,omitempty"` // likely cause of answers that do not come, while the state is ready
+	Trouble        string `json:"trouble,omitempty"` // why messages wait although the state is ready: the stream refuses them for now, or answers do not come
 	PublishMode    string `json:"publish_mode"`      // how messages travel: single, atomic or fast; empty before a stream was bound
 	LateAcks       uint64 `json:"late_acks"`         // came after their attempt had been given up
 	ExtraAcks      uint64 `json:"extra_acks"`        // came for what was acknowledged already: it may be stored twice
@@ -126,7 +126,7 @@ func (s *Summary) String() string {
 			fmt.Fprintf(&b, "\n  %s", k.Error)
 		}
 		if k.Trouble != "" {
-			fmt.Fprintf(&b, "\n  answers are missing or strange: %s", k.Trouble)
+			fmt.Fprintf(&b, "\n  messages wait: %s", k.Trouble)
 		}
 		if k.UnexpectedAcks > 0 || k.ExtraAcks > 0 {
 			fmt.Fprintf(&b, "\n  %s acknowledgements proved nothing, %s came twice: look for a second stream or responder", Count(k.UnexpectedAcks), Count(k.ExtraAcks))

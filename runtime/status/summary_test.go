@@ -37,7 +37,7 @@ func TestStrange(t *testing.T) {
 	}
 	f(SinkSummary{PublishMode: "single", LateAcks: 3, Reconnects: 1})
 	f(SinkSummary{PublishMode: "atomic"}, "atomic batches")
-	f(SinkSummary{Trouble: "the broker's disk may be full"}, "strange: the broker's disk may be full")
+	f(SinkSummary{Trouble: "the broker's disk may be full"}, "messages wait: the broker's disk may be full")
 	f(SinkSummary{ExtraAcks: 2}, "0 acknowledgements proved nothing, 2 came twice")
 }
 
