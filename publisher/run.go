@@ -215,7 +215,10 @@ func (p *Publisher) abandon() {
 	defer p.mu.Unlock()
 	p.ended = true
 	p.setLocked(Disconnected, "")
-	notify(p.free) // even if the state is what it was: a Write may wait for one that will not come
+	// Even if the state is what it was: a Write or Deliver may wait for one that will not come.
+	notify(p.free)
+	close(p.turn)
+	p.turn = make(chan struct{})
 	for p.window.first >= 0 {
 		i := p.window.first
 		written := p.window.slots[i].mayBeStored()

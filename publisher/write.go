@@ -46,6 +46,9 @@ func (p *Publisher) Deliver(ctx context.Context, m *envelope.Message) Result {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.RequestTimeout)
 	defer cancel()
 	c := &call{results: make(chan Result, 1)}
+	if err := ctx.Err(); err != nil {
+		return unsent(0, err)
+	}
 	for {
 		turn, gone := p.look()
 		err := p.send(m, 0, c)
@@ -120,6 +123,10 @@ func (b *Batch) add(r *Result) {
 }
 
 func (p *Publisher) write(ctx context.Context, msgs []envelope.Message, out []Result) error {
+	if err := ctx.Err(); err != nil {
+		leave(out, 0, err)
+		return err
+	}
 	select {
 	case p.writing <- struct{}{}:
 	case <-ctx.Done():
