@@ -85,6 +85,10 @@ func (p *Publisher) trouble(s *session, err error) {
 		s.fail(&FatalError{Code: CodeControlLine, Field: "url", Detail: "publish", Err: err,
 			Fix: "raise max_control_line of the server, whose default is 4096: a subject with its reply subject takes up to 400 bytes"})
 	}
+	if errors.Is(err, nats.ErrMaxSubscriptionsExceeded) {
+		s.fail(&FatalError{Code: CodeInbox, Field: "url", Detail: "listen for acknowledgements", Err: err,
+			Fix: "allow the connection and its account at least two more subscriptions (max_subscriptions)"})
+	}
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		s.mu.Lock()
 		if s.whyDead == nil {

@@ -96,10 +96,13 @@ func (c *Config) credentials(now time.Time) ([]nats.Option, error) {
 			continue
 		}
 		b, err := readSmall(from.file)
+		if b = bytes.TrimRight(b, "\r\n"); err == nil && len(b) == 0 {
+			err = errors.New("it is empty") // without it we would be nobody, whom some servers let in
+		}
 		if err != nil {
 			return nil, fatal(from.field, from.file, err, "give a file that holds the "+from.field+" and nothing else")
 		}
-		*from.to = string(bytes.TrimRight(b, "\r\n"))
+		*from.to = string(b)
 	}
 	switch {
 	case token != "":

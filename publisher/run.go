@@ -42,9 +42,10 @@ func (p *Publisher) Run(ctx context.Context) {
 	p.abandon()
 }
 
-// refusalTries is how many times in a row a server refuses our credentials, or the handshake fails, before that is
-// called fatal: an authorization service or a file that is being replaced can be away for a moment. With the pauses
-// between them these take less than a second.
+// refusalTries is how many times since a stream was bound a server refuses our credentials, or the handshake fails,
+// before that is called fatal: an authorization service or a file that is being replaced can be away for a moment. With
+// the pauses between them these take less than a second. What other addresses say in between does not count: one that
+// is down proves nothing about credentials.
 const refusalTries = 3
 
 // briefSession is how long a connection must have lasted for the next one to be tried at once. A server that lets us in
@@ -79,8 +80,6 @@ func (p *Publisher) connectLoop(ctx context.Context) {
 				}
 				p.fail(fatal)
 			}
-		} else {
-			refusals = 0
 		}
 		pause := reconnect.Delay(failures, rand.Float64())
 		p.cfg.Logger.Warn("no connection", "stream", p.cfg.Stream, "cause", err, "pause", pause.Round(time.Millisecond))

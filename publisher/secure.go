@@ -52,7 +52,12 @@ func (t *TLS) config() (*tls.Config, error) {
 		}
 	}
 	if t.CertFile != "" {
-		certificate, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		cert, err := readSmall(t.CertFile)
+		key, keyErr := readSmall(t.KeyFile)
+		certificate := tls.Certificate{}
+		if err = errors.Join(err, keyErr); err == nil {
+			certificate, err = tls.X509KeyPair(cert, key)
+		}
 		if err != nil {
 			return nil, &FatalError{Code: CodeTLS, Field: "tls.client_cert", Detail: fmt.Sprintf("read %s with %s", t.CertFile, t.KeyFile), Err: err,
 				Fix: "give a certificate and the key that belongs to it, both in PEM form"}

@@ -69,6 +69,10 @@ func (p *Publisher) connect(ctx context.Context, at server) (*session, error) {
 	s.conn = nc
 	s.server = fmt.Sprintf("%s %s at %s", nc.ConnectedServerName(), nc.ConnectedServerVersion(), nc.ConnectedUrlRedacted())
 	s.maxPayload = int(nc.MaxPayload())
+	if s.maxPayload <= 0 {
+		s.close()
+		return nil, fmt.Errorf("connect to %s: it names no max_payload, so nothing could be sent: look at what answers there", at.url)
+	}
 	sub, err := nc.Subscribe(p.inbox+">", p.answer)
 	if err == nil {
 		// The window bounds what can be pending; a limit here could only drop acknowledgements.
@@ -153,7 +157,7 @@ func (p *Publisher) options(at server) ([]nats.Option, error) {
 
 func credentialsRefused(err error) bool {
 	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) ||
-		errors.Is(err, nats.ErrAuthRevoked) || errors.Is(err, nats.ErrAccountAuthExpired)
+		errors.Is(err, nats.ErrAuthRevoked) || errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, nats.ErrNkeysNotSupported)
 }
 
 // dialer lets the library dial through a function.
