@@ -89,7 +89,7 @@ func parseAck(w *want, data []byte) ack {
 	err := json.Unmarshal(data, &m)
 	switch {
 	case err == nil && m.Error != nil && (m.Error.ErrCode != 0 || m.Error.Code != 0):
-		return ack{form: negative, errCode: m.Error.ErrCode, status: m.Error.Code, text: m.Error.Description}
+		return ack{form: negative, errCode: m.Error.ErrCode, status: m.Error.Code, text: clip(m.Error.Description)}
 	case err == nil && m.Error == nil && m.Stream != "":
 		return ack{form: positive, stream: m.Stream, domain: m.Domain, seq: m.Seq, duplicate: m.Duplicate}
 	}

@@ -95,11 +95,12 @@ func (p *Publisher) trouble(s *session, err error) {
 			s.whyDead = err
 		}
 		s.mu.Unlock()
-		p.cfg.Logger.Debug("connection trouble", "stream", p.cfg.Stream, "cause", err)
+		p.cfg.Logger.Debug("connection trouble", "stream", p.cfg.Stream, "cause", clippedError{err})
 		return
 	}
 	text := strings.TrimPrefix(err.Error(), nats.ErrPermissionViolation.Error()+": ")
 	v := parseViolation(text)
+	text = clip(text)
 	switch v.kind {
 	case violatesPublish:
 		if !s.denyRequest(v.subject, text) {

@@ -19,7 +19,11 @@ const (
 	codeTooLarge       = 10054 // a message over max_msg_size, which is checked before it is sent
 )
 
-var errNobody = errors.New("nobody answers: enable JetStream on the server and for the account, or wait for it")
+// Why there is no answer of JetStream's API. Another server of several may give one.
+var (
+	errNobody   = errors.New("nobody answers: enable JetStream on the server and for the account, or wait for it")
+	errNoAnswer = errors.New("no answer in time")
+)
 
 // bind looks the stream up, makes it if it may, and holds it against what is needed, all within the time given. A
 // *FatalError means that the stream will not do; any other error may pass.
@@ -140,7 +144,7 @@ func ask(ctx context.Context, s *session, subject string, body []byte) (*streamI
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, errNobody
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, errors.New("no answer in time")
+		return nil, errNoAnswer
 	case err != nil:
 		return nil, err
 	}
@@ -152,6 +156,7 @@ func ask(ctx context.Context, s *session, subject string, body []byte) (*streamI
 		return nil, fmt.Errorf("parse answer of the server: %w", err)
 	}
 	if m.Error != nil {
+		m.Error.Description = clip(m.Error.Description)
 		return nil, m.Error
 	}
 	return &m.streamInfo, nil

@@ -54,7 +54,7 @@ type Config struct {
 	RequestTimeout   time.Duration // of lookup, publication and acknowledgement; default 10 s, at most 300 s
 	MaxInFlight      int           // messages admitted and unanswered; default 256, at most 65,536; one more while Write works beside Send
 	MaxInFlightBytes int           // their headers and payloads; default 8 MiB. One message alone, and one Send beside a Write, may be larger
-	Logger           *slog.Logger  // default: discard
+	Logger           *slog.Logger  // default: discard. It is called under the publisher's lock too: its handler neither blocks nor calls the Publisher
 
 	minRecheck, recheckEvery time.Duration // tests set them; the defaults are the constants
 }

@@ -24,6 +24,28 @@ type ConfigError struct {
 
 func (e *ConfigError) Error() string { return "publisher configuration: " + e.Field + ": " + e.Detail }
 
+// maxText bounds what the other end says where it enters our errors, in bytes: it ends in logs and in quarantine.
+const maxText = 500
+
+func clip(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "..."
+}
+
+// clippedError is an error whose text is as long as somebody else made it.
+type clippedError struct{ err error }
+
+func (e clippedError) Error() string { return clip(e.err.Error()) }
+func (e clippedError) Unwrap() error { return e.err }
+
+// uselessError ends a session with a server whose JetStream does not answer, when there are others to try.
+type uselessError struct{ err error }
+
+func (e *uselessError) Error() string { return "leave the server for another one: " + e.err.Error() }
+func (e *uselessError) Unwrap() error { return e.err }
+
 // FatalError says that nothing can be stored until somebody mends something: here, on the server, or in a file. The
 // publisher goes on trying, slowly, and at once when one of its files changes.
 type FatalError struct {

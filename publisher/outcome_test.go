@@ -3,7 +3,9 @@ package publisher
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // TestRefusals has one line for each number, written down apart from the table that it checks.
@@ -46,5 +48,20 @@ func TestWords(t *testing.T) {
 		if s.String()[:2] == "st" {
 			t.Errorf("state %d has no name", s)
 		}
+	}
+}
+
+// TestClip bounds what the other end says.
+func TestClip(t *testing.T) {
+	long := strings.Repeat("ä", maxText)
+	if got := clip(long); len(got) > maxText+3 || !utf8.ValidString(got) || !strings.HasPrefix(long, strings.TrimSuffix(got, "...")) {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+	if clip("short") != "short" {
+		t.Error("a short text was changed")
+	}
+	a := parseAck(newWant("EDGE", "", true), fmt.Appendf(nil, `{"error":{"code":400,"err_code":10054,"description":%q}}`, long))
+	if len(a.text) > maxText+3 {
+		t.Errorf("a refusal of %d bytes", len(a.text))
 	}
 }

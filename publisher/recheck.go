@@ -23,8 +23,8 @@ const (
 )
 
 // serve lets a bound session work until it ends, with its error, or until the stream must be bound again, with nil.
-func (p *Publisher) serve(ctx context.Context, s *session) error {
-	looked := time.Now()
+func (p *Publisher) serve(ctx context.Context, s *session, others bool) error {
+	looked, unanswered := time.Now(), 0
 	// The dice keep a fleet from asking as one.
 	every := p.cfg.recheckEvery
 	tick := time.NewTicker(every + time.Duration(rand.Int64N(int64(every/4)+1)))
@@ -51,31 +51,44 @@ func (p *Publisher) serve(ctx context.Context, s *session) error {
 		case <-tick.C:
 		}
 		looked = time.Now()
-		if fatal := p.recheck(ctx, s); fatal != nil {
+		fatal, err := p.recheck(ctx, s)
+		switch {
+		case fatal != nil:
 			p.fail(fatal)
 			return nil
+		case err == nil:
+			unanswered = 0
+		default:
+			if unanswered++; others && unanswered >= uselessLooks {
+				return &uselessError{err}
+			}
 		}
 	}
 }
 
-// recheck looks at the bound stream again and takes what it finds, or returns why the stream will not do any more.
-func (p *Publisher) recheck(ctx context.Context, s *session) *FatalError {
+// recheck looks at the bound stream again and takes what it finds. It returns why the stream will not do any more, or why
+// there was nothing to be seen.
+func (p *Publisher) recheck(ctx context.Context, s *session) (*FatalError, error) {
 	now, err := p.lookUp(ctx, s, p.cfg.RequestTimeout)
+	var fatal *FatalError
+	if errors.As(err, &fatal) && fatal.Code == CodeMissing { // asked twice: a stray responder can be faster than the server
+		now, err = p.lookUp(ctx, s, p.cfg.RequestTimeout)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var fatal *FatalError
+	fatal = nil
 	switch {
 	case errors.As(err, &fatal):
-		return fatal
+		return fatal, nil
 	case ctx.Err() != nil:
-		return nil
+		return nil, nil
 	case err != nil:
 		p.suspectLocked(diagnose(p.silent, p.lastSeq, nil, err))
-		return nil
+		return nil, err
 	}
 	p.suspectLocked(diagnose(p.silent, p.lastSeq, &now, nil))
 	p.adoptLocked(now)
-	return nil
+	return nil, nil
 }
 
 // lookUp binds the stream and holds it against what it was when it was bound before. A *FatalError means that it will

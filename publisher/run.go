@@ -105,13 +105,19 @@ func (p *Publisher) runSession(ctx context.Context, at *servers) (bound bool, er
 		defer func() { at.learn(s.conn.DiscoveredServers()) }()
 	}
 	p.attach(s)
-	defer func() { p.detach(err) }()
+	defer func() {
+		if errors.As(err, new(*uselessError)) {
+			at.move()
+		}
+		p.detach(err)
+	}()
+	others := len(at.list) > 1
 	for {
-		if err := p.bindLoop(ctx, s); err != nil {
+		if err := p.bindLoop(ctx, s, others); err != nil {
 			return bound, err
 		}
 		bound = true
-		if err := p.serve(ctx, s); err != nil {
+		if err := p.serve(ctx, s, others); err != nil {
 			return true, err
 		}
 	}
@@ -121,8 +127,12 @@ func (p *Publisher) runSession(ctx context.Context, at *servers) (bound bool, er
 // to RequestTimeout. A cluster that elects a leader drops requests without an answer, so waiting longer finds nothing.
 const lookUpFirst = 2 * time.Second
 
+// uselessLooks is how many look-ups in a row have no answer, or hear that there is no JetStream, before another server is
+// tried, if there are others: one that is cut off from its cluster goes on taking connections.
+const uselessLooks = 3
+
 // bindLoop binds until it succeeds or the session ends.
-func (p *Publisher) bindLoop(ctx context.Context, s *session) error {
+func (p *Publisher) bindLoop(ctx context.Context, s *session, others bool) error {
 	for failures := 0; ; failures++ {
 		was := fingerprint(p.cfg.files())
 		profile, err := p.lookUp(ctx, s, min(lookUpFirst<<min(failures, 8), p.cfg.RequestTimeout))
@@ -140,6 +150,10 @@ func (p *Publisher) bindLoop(ctx context.Context, s *session) error {
 			p.mu.Lock()
 			p.setLocked(Binding, err.Error())
 			p.mu.Unlock()
+		}
+		mute := errors.Is(err, errNobody) || errors.Is(err, errNoAnswer) || fatal != nil && fatal.Code == CodeJetStream
+		if others && mute && failures+1 >= uselessLooks {
+			return &uselessError{err}
 		}
 		pause := reconnect.Delay(failures, rand.Float64())
 		p.cfg.Logger.Warn("stream is not bound", "stream", p.cfg.Stream, "cause", err, "pause", pause.Round(time.Millisecond))

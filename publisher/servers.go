@@ -44,6 +44,9 @@ func (s *servers) take() server {
 // stay makes the address of the last attempt the next one as well: it worked.
 func (s *servers) stay() { s.next = (s.next + len(s.list) - 1) % len(s.list) }
 
+// move makes another address the next one: this one connects, and is of no use.
+func (s *servers) move() { s.next = (s.next + 1) % len(s.list) }
+
 // learn replaces the announced addresses by these, which are bare "host:port" or URLs as the client library gives them.
 // They are spoken to as the first configured one is.
 func (s *servers) learn(announced []string) {

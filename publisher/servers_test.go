@@ -57,3 +57,17 @@ func TestSecondAddress(t *testing.T) {
 	r.ready()
 	r.one(message(2, "e.1"), Accepted)
 }
+
+// TestUselessServer has one of two servers let us in to an account without JetStream: the other one is used.
+func TestUselessServer(t *testing.T) {
+	good := natstest.Start(t, natstest.Authorization(`users [ { user: u, password: p } ]`))
+	bad := natstest.Start(t, natstest.Authorization(``), natstest.Extra(`accounts { NONE { users: [ { user: u, password: p } ] } }`))
+	for range 4 { // the first address is drawn
+		r := run(t, good, func(c *Config) { c.Token, c.User, c.Password, c.URL = "", "u", "p", bad.URL()+","+good.URL() })
+		r.ready()
+		if x := r.p.Deliver(t.Context(), message(1, "e.1")); x.Outcome != Accepted {
+			t.Errorf("%+v", x)
+		}
+		r.end()
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -91,6 +92,7 @@ func (p *Publisher) connect(ctx context.Context, at server) (*session, error) {
 
 // refusedBy says why there is no connection to a server, and whether that is for somebody to mend.
 func (p *Publisher) refusedBy(address string, err error) error {
+	err = clippedError{err}
 	if credentialsRefused(err) {
 		fix := "correct the token"
 		field := "token"
@@ -116,6 +118,9 @@ func (p *Publisher) refusedBy(address string, err error) error {
 	var late net.Error
 	if (errors.As(err, &late) && late.Timeout() || errors.Is(err, io.EOF)) && !p.cfg.TLS.First {
 		return fmt.Errorf("connect to %s: %w before the server's first line (one with handshake_first says nothing before TLS: set tls.first then)", address, err)
+	}
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+		return fmt.Errorf("connect to %s: %w (closed by the server at once: look at its connection limits and log)", address, err)
 	}
 	return fmt.Errorf("connect to %s: %w", address, err)
 }
@@ -212,7 +217,7 @@ func (s *session) reason() error {
 	if err == nil {
 		err = errors.New("closed by the server")
 	}
-	return fmt.Errorf("connection lost: %w", err)
+	return fmt.Errorf("connection lost: %w", clippedError{err})
 }
 
 // takeReason returns the first trouble since it was called last, or nil.

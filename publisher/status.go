@@ -50,7 +50,7 @@ type Status struct {
 	State        State
 	Err          string      // why the state is not Ready, "" if it is or if nothing has gone wrong yet
 	Fatal        *FatalError // of the state Failed
-	Trouble      string      // while Ready: the likely cause of answers that do not come or that contradict the profile
+	Trouble      string      // while Ready: the likely cause of answers that do not come or that contradict the profile; while Failed: what went wrong since
 	Server       string      // name, version and address of the connected server
 	Profile      Profile     // of the stream that was bound last
 	MaxPayload   int         // bytes, of the connected server; 0 before there was one
@@ -149,6 +149,9 @@ func (p *Publisher) Status() Status {
 // While something is to be mended, that is the state, until a stream is bound.
 func (p *Publisher) setLocked(s State, cause string) {
 	if p.fatal != nil && !p.ended {
+		if cause != "" && cause != p.fatal.Error() {
+			p.cause = cause
+		}
 		s, cause = Failed, p.fatal.Error()
 	}
 	if p.state == s && p.err == cause {
