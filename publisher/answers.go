@@ -10,7 +10,10 @@ import (
 
 // answer takes one acknowledgement. The library calls it from one goroutine for each connection.
 func (p *Publisher) answer(m *nats.Msg) {
-	token := m.Subject[len(p.inbox):]
+	token, ours := strings.CutPrefix(m.Subject, p.inbox)
+	if !ours {
+		return // a server that delivers what we have not asked for
+	}
 	if burst, seq, ok := parseBatchReply(p.random, token); ok {
 		p.answerBurst(burst, seq, m)
 		return

@@ -266,7 +266,7 @@ func (s *session) request(ctx context.Context, subject string, body []byte) ([]b
 func (s *session) denyRequest(subject, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.api != subject {
+	if s.giveUp == nil || s.api != subject {
 		return false
 	}
 	s.giveUp(&DeniedError{Subject: subject, Text: text})
