@@ -50,6 +50,7 @@ func (p *Publisher) answer(m *nats.Msg) {
 			}
 		}
 		p.finishLocked(i, r)
+		p.settleDenialsLocked()
 		p.nextLocked()
 	case extra && r.Outcome == Accepted:
 		p.count.ExtraAcks++
@@ -121,16 +122,6 @@ func (p *Publisher) trouble(s *session, err error) {
 	}
 }
 
-// denied ends the oldest pending message with this subject. The server works through a connection in order and
-// announces each refusal once, so the oldest is the refused one.
-func (p *Publisher) denied(s *session, subject, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if i := p.window.oldest(s.number, subject); i >= 0 {
-		p.deniedLocked(i, subject, text)
-	}
-}
-
 // deniedReply ends the message whose reply subject was refused.
 func (p *Publisher) deniedReply(reply, text string) {
 	token, ours := strings.CutPrefix(reply, p.inbox)
@@ -141,7 +132,7 @@ func (p *Publisher) deniedReply(reply, text string) {
 	defer p.mu.Unlock()
 	i := int32(-1)
 	if number, seq, ok := parseBatchReply(p.random, token); ok {
-		if b := p.live[number]; b != nil && (seq > 0 || b.sealed) && int(seq) <= len(b.members) {
+		if b := p.live[number]; b != nil && (seq > 0 || b.sealed) && uint64(seq) <= uint64(len(b.members)) {
 			if seq == 0 {
 				seq = uint32(len(b.members))
 			}

@@ -47,7 +47,7 @@ func (p *Publisher) answerBurst(number uint64, seq uint32, m *nats.Msg) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.live[number]
-	if b == nil || (b.mode == ModeAtomic) != (seq == 0) || int(seq) > len(b.members) || seq == 0 && !b.sealed {
+	if b == nil || (b.mode == ModeAtomic) != (seq == 0) || uint64(seq) > uint64(len(b.members)) || seq == 0 && !b.sealed {
 		if n.ack.form == positive || seq == 0 {
 			p.count.LateAcks++ // refusals of what was behind a refused message follow as a matter of course
 		}
@@ -64,6 +64,7 @@ func (p *Publisher) answerBurst(number uint64, seq uint32, m *nats.Msg) {
 	default:
 		p.refusedFastLocked(w, b, seq, &n.ack)
 	}
+	p.settleDenialsLocked()
 	p.nextLocked()
 }
 

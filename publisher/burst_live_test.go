@@ -139,7 +139,10 @@ func testBatchDuplicates(t *testing.T, mode Mode) {
 
 // TestBatchEatenAck loses the acknowledgement of a batch after the server has stored it. Its messages are unknown, and
 // accepted when they are sent again.
-func TestBatchEatenAck(t *testing.T) { batched(t, testBatchEatenAck) }
+func TestBatchEatenAck(t *testing.T) {
+	t.Parallel()
+	batched(t, testBatchEatenAck)
+}
 
 func testBatchEatenAck(t *testing.T, mode Mode) {
 	srv := natstest.Start(t)
@@ -242,6 +245,7 @@ func spread(n int) []*envelope.Message {
 // TestModeTakenAway edits the stream under load so that it does not allow the mode. What is under way goes singly; who
 // asked for the mode by name stops until somebody decides, and who left the choice to us goes on.
 func TestModeTakenAway(t *testing.T) {
+	t.Parallel()
 	f := func(name string, mode Mode, allow func(c *jetstream.StreamConfig, on bool)) {
 		t.Run(name, func(t *testing.T) {
 			srv := natstest.Start(t)
@@ -292,7 +296,10 @@ func TestModeTakenAway(t *testing.T) {
 }
 
 // TestBatchCluster kills the leader of a replicated stream under load. Fast ingest is not used there.
-func TestBatchCluster(t *testing.T) { batched(t, testBatchCluster) }
+func TestBatchCluster(t *testing.T) {
+	t.Parallel()
+	batched(t, testBatchCluster)
+}
 
 func testBatchCluster(t *testing.T, mode Mode) {
 	c := natstest.StartCluster(t, 3)

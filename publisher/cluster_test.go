@@ -50,6 +50,7 @@ func (r *rig) settle(n int, between func(accepted int)) int {
 // TestClusterLeaderKilled kills the leader of a replicated stream twice under load. Nothing is lost and nothing is
 // stored twice.
 func TestClusterLeaderKilled(t *testing.T) {
+	t.Parallel()
 	c := natstest.StartCluster(t, 3)
 	c.Ready(t)
 	js := c.JetStream(t)

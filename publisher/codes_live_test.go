@@ -182,6 +182,7 @@ const ( // operations of a fast batch
 // TestLiveCodes has a real server refuse publications by every number that can be provoked, and sends its answers
 // through the publisher's own parser and decision.
 func TestLiveCodes(t *testing.T) {
+	t.Parallel()
 	srv := natstest.Start(t, natstest.Authorization(""), natstest.Extra(fmt.Sprintf(`
 max_payload: 48MB
 jetstream { store_dir: %q, max_mem: %d, max_file: %d, sync_interval: always, max_buffered_msgs: %d }

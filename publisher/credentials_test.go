@@ -23,6 +23,7 @@ func write(t *testing.T, path, content string) {
 // TestSecretFiles takes a publisher through a missing, a wrong and a right secret, a rotation on the server and one of
 // the file, without a restart.
 func TestSecretFiles(t *testing.T) {
+	t.Parallel()
 	f := func(field string, auth func(secret string) natstest.Option, config func(c *Config, file string)) {
 		t.Helper()
 		t.Run(field, func(t *testing.T) {

@@ -99,7 +99,7 @@ func TestDeliverDeadline(t *testing.T) {
 	ctx, cancel = short()
 	x = r.p.Deliver(ctx, message(1, "e.1"))
 	cancel()
-	if x.Outcome != Unknown || !errors.Is(x.Err, context.DeadlineExceeded) {
+	if x.Outcome != Unknown || !errors.Is(x.Err, context.DeadlineExceeded) || x.SentAt == 0 {
 		t.Errorf("the acknowledgement: %+v", x)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
@@ -161,7 +161,7 @@ func TestWriteWithdrawn(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	for i, x := range out {
-		if want := map[bool]Outcome{true: Unknown, false: Retryable}[i < 2]; x.Outcome != want || x.Tag != uint64(i) {
+		if want := map[bool]Outcome{true: Unknown, false: Retryable}[i < 2]; x.Outcome != want || x.Tag != uint64(i) || (x.SentAt != 0) != (i < 2) {
 			t.Errorf("%d: %+v", i, x)
 		}
 	}

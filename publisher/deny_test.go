@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"edge/envelope"
 	"edge/publisher/natstest"
 )
 
@@ -102,4 +103,49 @@ func testInboxTakenAway(t *testing.T, mode Mode) {
 	r.one(message(1, "e.1"), Accepted)
 	srv.Reload(users("_INBOX.>"))
 	r.fatal(CodeInbox)
+}
+
+// TestDeniedUnderLoad has a right taken away while many messages are on their way: the announcements overtake
+// acknowledgements that wait for the store. None that is stored may be called fatal.
+func TestDeniedUnderLoad(t *testing.T) {
+	t.Parallel()
+	inModes(t, testDeniedUnderLoad)
+}
+
+func testDeniedUnderLoad(t *testing.T, mode Mode) {
+	users := func(deny string) natstest.Option {
+		return natstest.Authorization(`users [ { user: admin, password: a }, { user: edge, password: e, permissions: { publish: { deny: "` + deny + `" } } } ]`)
+	}
+	srv := natstest.Start(t, users("nothing"))
+	js := srv.JetStream(t, nats.UserInfo("admin", "a"))
+	r := run(t, srv, func(c *Config) { c.Mode, c.MaxInFlight, c.User, c.Password = mode, 1024, "edge", "e" })
+	r.ready()
+	const n = 4000
+	outcomes := make(map[string]Outcome)
+	sent, denied, reloaded := 0, false, make(chan struct{})
+	for got := 0; got < n; {
+		if sent < n && r.p.Send(message(sent, "e.x"), uint64(sent)) == nil {
+			sent++
+			if sent == n/2 {
+				go func() {
+					defer close(reloaded)
+					srv.Reload(users("e.x"))
+				}()
+			}
+			continue
+		}
+		x := r.result()
+		got++
+		outcomes[string(envelope.AppendMsgID(nil, message(int(x.Tag), "").ID, 0))] = x.Outcome
+		denied = denied || x.Outcome == Fatal
+	}
+	<-reloaded
+	if !denied {
+		t.Error("nothing was denied")
+	}
+	for id := range stored(t, js, "EDGE") {
+		if o := outcomes[id]; o != Accepted && o != Unknown {
+			t.Fatalf("%s is stored, and was called %v", id, o)
+		}
+	}
 }

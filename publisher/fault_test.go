@@ -49,7 +49,10 @@ func testPause(t *testing.T, mode Mode) {
 
 // TestStalledWrite offers a paused server more than the kernel takes. Send never blocks, so that there is more than was
 // ever written; the connection is given up, and everything has an outcome that is true afterwards.
-func TestStalledWrite(t *testing.T) { inModes(t, testStalledWrite) }
+func TestStalledWrite(t *testing.T) {
+	t.Parallel()
+	inModes(t, testStalledWrite)
+}
 
 func testStalledWrite(t *testing.T, mode Mode) {
 	srv := natstest.Start(t, natstest.SyncInterval("2m"))
@@ -95,7 +98,10 @@ func testStalledWrite(t *testing.T, mode Mode) {
 
 // TestKill kills the server under load again and again. Retried with the same ids until accepted, every message is
 // stored, and none twice.
-func TestKill(t *testing.T) { inModes(t, testKill) }
+func TestKill(t *testing.T) {
+	t.Parallel()
+	inModes(t, testKill)
+}
 
 func testKill(t *testing.T, mode Mode) {
 	srv := natstest.Start(t, natstest.SyncInterval("2m"))

@@ -21,6 +21,7 @@ func content(t *testing.T, path string) string {
 // TestCreds takes a publisher through credentials of an operator: expired ones, good ones, their revocation, new ones,
 // ones that expire while it is connected, and new ones again. It is never restarted.
 func TestCreds(t *testing.T) {
+	t.Parallel()
 	op := natstest.NewOperator(t)
 	srv := natstest.Start(t, op.Option())
 	file := t.TempDir() + "/edge.creds"

@@ -67,6 +67,19 @@ type Account struct {
 	MaxBytesRequired    bool  // no stream is created without max_bytes
 }
 
+// refuses is why the account takes no further stream without limits, "" if it does or nothing is known.
+func (a *Account) refuses() string {
+	switch {
+	case a == nil:
+		return ""
+	case a.MaxStreams > 0 && a.Streams >= a.MaxStreams:
+		return fmt.Sprintf("it has its %d streams", a.MaxStreams)
+	case a.MaxBytesRequired || a.MaxStreamBytes > 0:
+		return "it asks for max_bytes, which a created stream does not have"
+	}
+	return ""
+}
+
 // Probe connects as a Publisher with this configuration would, and looks at the server and the stream once. It creates
 // and changes nothing, and nothing of it runs when it returns, within RequestTimeout or when ctx ends.
 //
@@ -105,6 +118,12 @@ func Probe(ctx context.Context, cfg Config) (Posture, error) {
 	found.Account = accountInfo(ctx, s, max(found.Profile.Replicas, 1))
 	if create := p.rights(ctx, s, &found); found.Missing && create == Denied {
 		return found, p.mayNotCreate()
+	}
+	if found.Missing && err == nil {
+		if why := found.Account.refuses(); why != "" {
+			return found, &FatalError{Code: CodeCreate, Field: "create_stream",
+				Detail: fmt.Sprintf("stream %q does not exist, and the account takes no such stream: %s", p.cfg.Stream, why), Fix: "raise the account's limits, or create it by hand"}
+		}
 	}
 	return found, err
 }

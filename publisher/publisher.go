@@ -50,6 +50,7 @@ type Publisher struct {
 	server    string
 	maxBody   int // max_payload of the connected server
 	subjects  map[string]route
+	denials   map[string]denial // by subject, on the current connection
 	lastSeq   uint64
 	count     Counters
 }
@@ -102,6 +103,7 @@ func New(cfg Config) (*Publisher, error) {
 		maxBody:  math.MaxInt,
 		turn:     make(chan struct{}),
 		subjects: make(map[string]route),
+		denials:  make(map[string]denial),
 	}
 	if cfg.MessageTTL > 0 {
 		p.base += len(headerTTL) + headerExtra + len(appendTTL(nil, cfg.MessageTTL))

@@ -103,7 +103,7 @@ func (p *Publisher) lookUp(ctx context.Context, s *session, within time.Duration
 	if !now.Verified && p.profile.Verified {
 		// We may not look any more. What was seen is the best that is known, as long as nothing contradicts it.
 		was := p.profile
-		was.Warnings = now.Warnings
+		was.Warnings = append(slices.Clone(was.Warnings), now.Warnings...)
 		return was, nil
 	}
 	if fatal := weaker(&p.profile, &now); fatal != nil {
@@ -164,7 +164,8 @@ func weaker(was, now *Profile) *FatalError {
 		what = fmt.Sprintf("is in domain %q, before that in %q", now.Domain, was.Domain)
 	default:
 		for _, w := range now.Warnings {
-			if !slices.Contains(was.Warnings, w) {
+			// The window has been held against what it was above.
+			if !slices.Contains(was.Warnings, w) && !strings.HasPrefix(w, shortWindow) {
 				what = "is a risk now: " + w
 			}
 		}

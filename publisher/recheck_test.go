@@ -217,6 +217,7 @@ func TestWeaker(t *testing.T) {
 	f(true, func(p *Profile) { p.Domain = "leaf" })
 	f(true, func(p *Profile) { p.Warnings = []string{"old", "new"} })
 	f(false, func(p *Profile) { p.Warnings = nil })
+	f(false, func(p *Profile) { p.Warnings = []string{"old", shortWindow + " 5s"} })
 	f(false, func(p *Profile) { p.Verified, p.Replicas = false, 0 })
 	f(false, func(p *Profile) { p.Subjects = []string{"more"} })
 }

@@ -56,9 +56,7 @@ func TestRefusedStreams(t *testing.T) {
 }
 
 // TestServerAnswers provokes refusals by changing the stream after it was bound.
-func TestServerAnswers(t *testing.T) { inModes(t, testServerAnswers) }
-
-func testServerAnswers(t *testing.T, mode Mode) {
+func TestServerAnswers(t *testing.T) {
 	srv := natstest.Start(t)
 	js := srv.JetStream(t)
 	base := jetstream.StreamConfig{Name: "EDGE", Subjects: []string{"e.>"}, Discard: jetstream.DiscardNew}
@@ -94,9 +92,7 @@ func testServerAnswers(t *testing.T, mode Mode) {
 }
 
 // TestStreamGone deletes the stream after it was bound, and then gives its subjects to another.
-func TestStreamGone(t *testing.T) { inModes(t, testStreamGone) }
-
-func testStreamGone(t *testing.T, mode Mode) {
+func TestStreamGone(t *testing.T) {
 	srv := natstest.Start(t)
 	js := srv.JetStream(t)
 	r := run(t, srv, calm)
@@ -119,9 +115,7 @@ func testStreamGone(t *testing.T, mode Mode) {
 }
 
 // TestForeignAck has somebody else answer: nothing of that proves that the message is stored.
-func TestForeignAck(t *testing.T) { inModes(t, testForeignAck) }
-
-func testForeignAck(t *testing.T, mode Mode) {
+func TestForeignAck(t *testing.T) {
 	srv := natstest.Start(t)
 	js := srv.JetStream(t)
 	r := run(t, srv, calm)

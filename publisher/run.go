@@ -192,6 +192,7 @@ func (p *Publisher) attach(s *session) {
 		p.count.Reconnects++
 	}
 	p.silent, p.newest = 0, 0
+	clear(p.denials)
 	p.window.shorten(s.number, p.now()+int64(reconnectGrace))
 	p.setLocked(Binding, "")
 }
@@ -258,6 +259,7 @@ func (p *Publisher) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.nextLocked()
+	defer p.settleDenialsLocked()
 	now := p.now()
 	for p.window.first >= 0 {
 		i := p.window.first

@@ -129,7 +129,13 @@ func (c *Config) exposed() bool {
 	}
 	for _, text := range strings.Split(c.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(text))
-		if err != nil || u.Scheme != "nats" && u.Scheme != "ws" || u.Hostname() == "localhost" {
+		if err != nil || u.Scheme != "nats" && u.Scheme != "ws" {
+			continue
+		}
+		if c.DiscoveredServers { // whatever address they announce is spoken to in the same way
+			return true
+		}
+		if u.Hostname() == "localhost" {
 			continue
 		}
 		if ip := net.ParseIP(u.Hostname()); ip == nil || !ip.IsLoopback() {

@@ -16,6 +16,7 @@ func secured(srv *natstest.Server, ca *natstest.CA) func(c *Config) {
 // TestTLS connects with a private authority, publishes, and comes back after restarts of the server: the same client
 // acknowledges a duplicate and a new publication.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	ca := natstest.NewCA(t)
 	cert, key := ca.Issue(t, natstest.CertConfig{Hosts: []string{"127.0.0.1"}})
 	f := func(name string, change func(c *Config), opts ...natstest.Option) {
@@ -49,6 +50,7 @@ func TestTLS(t *testing.T) {
 
 // TestTLSRefused names each mismatch, with the field that it is about.
 func TestTLSRefused(t *testing.T) {
+	t.Parallel()
 	ca, other := natstest.NewCA(t), natstest.NewCA(t)
 	cert, key := ca.Issue(t, natstest.CertConfig{Hosts: []string{"127.0.0.1"}})
 	elsewhere, elsewhereKey := ca.Issue(t, natstest.CertConfig{Hosts: []string{"nats.example"}})
@@ -101,6 +103,7 @@ func TestTLSMended(t *testing.T) {
 
 // TestFirstAgainstSilence has a server that waits for TLS while the client waits for its first line.
 func TestFirstAgainstSilence(t *testing.T) {
+	t.Parallel()
 	ca := natstest.NewCA(t)
 	cert, key := ca.Issue(t, natstest.CertConfig{Hosts: []string{"127.0.0.1"}})
 	srv := natstest.Start(t, natstest.TLS(cert, key), natstest.HandshakeFirst())

@@ -2,7 +2,10 @@ package publisher
 
 import (
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"edge/publisher/natstest"
 )
@@ -69,5 +72,33 @@ func TestUselessServer(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 		r.end()
+	}
+}
+
+// TestDiscoveredServers kills the one configured server of a cluster: the others are used only if that is allowed.
+func TestDiscoveredServers(t *testing.T) {
+	t.Parallel()
+	c := natstest.StartCluster(t, 3)
+	c.Ready(t)
+	stream := jetstream.StreamConfig{Name: "EDGE", Subjects: []string{"e.>"}, Replicas: 3, Discard: jetstream.DiscardNew}
+	if _, err := c.JetStream(t).CreateStream(t.Context(), stream); err != nil {
+		t.Fatal(err)
+	}
+	first := c.Servers[0]
+	with := func(discovered bool) *rig {
+		return run(t, first, func(cfg *Config) { cfg.CreateStream, cfg.DiscoveredServers = false, discovered })
+	}
+	on, off := with(true), with(false)
+	on.ready()
+	off.ready()
+	first.Kill()
+	s := on.until("another server", func(s Status) bool { return s.State == Ready && !strings.Contains(s.Server, first.Name()+" ") })
+	if s.Counters.Reconnects == 0 {
+		t.Errorf("%+v", s)
+	}
+	off.until("refused attempts", func(s Status) bool { return s.State == Disconnected && strings.Contains(s.Err, "refused") })
+	first.Restart()
+	if s := off.ready(); !strings.Contains(s.Server, first.Name()+" ") {
+		t.Errorf("%+v", s)
 	}
 }

@@ -103,10 +103,17 @@ func checkStream(cfg *Config, info *streamInfo) (Profile, error) {
 	}
 	p.Mode = mode
 	if w := p.DuplicateWindow; w > 0 && w < 2*cfg.RequestTimeout {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("the duplicate window, %v, is shorter than two request timeouts, %v: a message that has no answer and is sent again can be stored twice", w, 2*cfg.RequestTimeout))
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%s %v, for a request timeout of %v: a message that has no answer and is sent again can be stored twice", shortWindow, w, cfg.RequestTimeout))
 	}
 	return p, nil
 }
+
+// shortWindow begins the warning about a window of less than two request timeouts.
+const shortWindow = "the duplicate window is only"
+
+// minBatchWindow is the shortest duplicate window with which batches are used. What a batch leaves open is sent again
+// within half of it, after a stalled write and a reconnect at the worst.
+const minBatchWindow = 10 * time.Second
 
 // modeFor is how messages travel to a stream, given what was asked for. ok is false if the stream does not allow that.
 //
@@ -121,7 +128,7 @@ func modeFor(asked Mode, c *streamConfig) (m Mode, ok bool) {
 	switch {
 	case asked == ModeAtomic && !c.AllowAtomic, asked == ModeFast && !c.AllowBatched:
 		return ModeSingle, false
-	case c.DuplicateWindow <= 0:
+	case c.DuplicateWindow < minBatchWindow:
 		return ModeSingle, true
 	case asked == ModeAtomic, asked == ModeAuto && c.Replicas > 1 && c.AllowAtomic:
 		return ModeAtomic, true

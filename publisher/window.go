@@ -270,15 +270,15 @@ func (w *window) find(number, gen uint32) (i int32, extra bool) {
 	return int32(number), false
 }
 
-// oldest returns the first slot with this subject that was written on the session, or -1.
-func (w *window) oldest(session uint32, subject string) int32 {
+// onWire returns the slots with this subject that were written on the session and have no answer.
+func (w *window) onWire(session uint32, subject string) (all []use) {
 	for i := w.first; i >= 0; i = w.slots[i].next {
 		s := &w.slots[i]
-		if s.state != slotQueued && s.session == session && s.subject == subject {
-			return i
+		if (s.state == slotWriting || s.state == slotWritten) && s.session == session && s.subject == subject {
+			all = append(all, use{i, s.gen})
 		}
 	}
-	return -1
+	return all
 }
 
 // shorten brings the deadlines of everything written before this session forward to at. Nothing is written on it yet.

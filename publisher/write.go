@@ -72,12 +72,13 @@ func (p *Publisher) Deliver(ctx context.Context, m *envelope.Message) Result {
 		return r
 	case <-ctx.Done():
 	}
-	p.withdraw(c, ctx.Err())
+	var r [1]Result
+	p.withdraw(c, ctx.Err(), r[:])
 	select {
 	case r := <-c.results:
 		return r
 	default:
-		return Result{Outcome: Unknown, Err: &EndedError{Written: true, Err: ctx.Err()}}
+		return r[0]
 	}
 }
 
@@ -150,7 +151,7 @@ func (p *Publisher) write(ctx context.Context, msgs []envelope.Message, out []Re
 		case <-p.free:
 		case <-turn:
 		case <-ctx.Done():
-			p.withdraw(c, ctx.Err())
+			p.withdraw(c, ctx.Err(), out)
 			c.drain(out)
 			leave(out, sent, ctx.Err())
 			return ctx.Err()
@@ -184,15 +185,20 @@ func (p *Publisher) look() (turn <-chan struct{}, gone error) {
 	return p.turn, gone
 }
 
-// withdraw takes back what c has admitted and what was not sent yet.
-func (p *Publisher) withdraw(c *call, cause error) {
+// withdraw takes back what c has admitted and what was not sent yet, and puts into out what is known of the rest: it may
+// have been stored, and nobody waits for its answer.
+func (p *Publisher) withdraw(c *call, cause error, out []Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := p.window.unsent; i >= 0; {
+	for i := p.window.first; i >= 0; {
 		s := &p.window.slots[i]
 		next := s.next
-		if s.call == c {
+		switch {
+		case s.call != c:
+		case s.state == slotQueued:
 			p.finishLocked(i, classify(p.want.Load(), evidence{err: &EndedError{Err: cause}}))
+		default:
+			out[s.tag] = Result{Tag: s.tag, Outcome: Unknown, SentAt: s.sent, Err: &EndedError{Written: true, Err: cause}}
 		}
 		i = next
 	}
