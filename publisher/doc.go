@@ -22,7 +22,7 @@
 // Each acknowledgement is matched by slot and generation, so a late one can never be taken for another message's; late
 // and repeated ones are counted. Each is checked: expected stream, expected domain, positive sequence, and for a batch
 // its own id and the number of its messages. Everything has a deadline, RequestTimeout: the lookup of the stream, each
-// publication, each acknowledgement. Ending a context never pretends that anything was undone: what may have been sent
+// publication, each acknowledgement; only Write waits for a missing stream as long as its context lets it. Ending a context never pretends that anything was undone: what may have been sent
 // is unknown.
 //
 // The stream is looked up after each connect, after any answer that contradicts what is known of it, after repeated

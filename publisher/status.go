@@ -49,7 +49,7 @@ const (
 type Status struct {
 	State        State
 	Err          string      // why the state is not Ready, "" if it is or if nothing has gone wrong yet
-	Fatal        *FatalError // of the state Failed
+	Fatal        *FatalError // of the state Failed; also after Run has ended in it
 	Trouble      string      // while Ready: the likely cause of answers that do not come or that contradict the profile; while Failed: what went wrong since
 	Server       string      // name, version and address of the connected server
 	Profile      Profile     // of the stream that was bound last

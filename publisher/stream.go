@@ -122,7 +122,7 @@ const minBatchWindow = 10 * time.Second
 // while its first copy is only proposed.
 //
 // Auto takes what was measured as worth it: on a replicated stream atomic batches (+45 % at three replicas), on another
-// one fast ingest (+6 %). Whether a server syncs every write, which makes atomic batches ten
+// one fast ingest (+10 to 20 %). Whether a server syncs every write, which makes atomic batches ten
 // times as fast on one replica too, cannot be seen from outside: who knows asks for atomic.
 func modeFor(asked Mode, c *streamConfig) (m Mode, ok bool) {
 	switch {
